@@ -12,6 +12,7 @@
 
 #include "common/tensor/vector_clones.h"
 #include "server/optimizers/elementwise_optimizer.h"
+#include "server/optimizers/elementwise_rows.h"
 
 namespace sluice {
 namespace {
@@ -40,7 +41,7 @@ template <>
 class StepRule<AdagradOptions> {
  public:
   StepRule(const AdagradOptions& o, const OptimizerStep& step, double learning_rate)
-      : first_(step.number == 1), initial_(static_cast<float>(o.initial_accumulator_value)) {
+      : first_(step.begins()), initial_(static_cast<float>(o.initial_accumulator_value)) {
     const double slower = 1 + static_cast<double>(step.number - 1) * o.lr_decay;
     c_.divisor = step.divisor;
     c_.weight_decay = static_cast<float>(o.weight_decay);
@@ -71,5 +72,6 @@ class StepRule<AdagradOptions> {
 
 template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<AdagradOptions> groups,
                                                     uint64_t size);
+template std::unique_ptr<RowOptimizer> MakeRowOptimizerOf(const AdagradOptions& options);
 
 }  // namespace sluice

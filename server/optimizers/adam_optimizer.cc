@@ -16,6 +16,7 @@
 
 #include "common/tensor/vector_clones.h"
 #include "server/optimizers/elementwise_optimizer.h"
+#include "server/optimizers/elementwise_rows.h"
 
 namespace sluice {
 namespace {
@@ -124,5 +125,7 @@ class StepRule<AdamWOptions> : public AdamRule {
 template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<AdamOptions> groups, uint64_t size);
 template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<AdamWOptions> groups,
                                                     uint64_t size);
+template std::unique_ptr<RowOptimizer> MakeRowOptimizerOf(const AdamOptions& options);
+template std::unique_ptr<RowOptimizer> MakeRowOptimizerOf(const AdamWOptions& options);
 
 }  // namespace sluice

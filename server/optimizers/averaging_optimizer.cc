@@ -17,6 +17,7 @@
 #include "common/tensor/vector_clones.h"
 #include "common/tensor/vector_math.h"
 #include "server/optimizers/elementwise_optimizer.h"
+#include "server/optimizers/elementwise_rows.h"
 
 namespace sluice {
 namespace {
@@ -95,5 +96,6 @@ class StepRule<AveragingOptions> {
 
 template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<AveragingOptions> groups,
                                                     uint64_t size);
+template std::unique_ptr<RowOptimizer> MakeRowOptimizerOf(const AveragingOptions& options);
 
 }  // namespace sluice

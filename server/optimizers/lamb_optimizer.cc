@@ -11,6 +11,7 @@
 
 #include "common/tensor/vector_clones.h"
 #include "server/optimizers/elementwise_optimizer.h"
+#include "server/optimizers/elementwise_rows.h"
 
 namespace sluice {
 namespace {
@@ -67,5 +68,6 @@ class StepRule<LambOptions> {
 };
 
 template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<LambOptions> groups, uint64_t size);
+template std::unique_ptr<RowOptimizer> MakeRowOptimizerOf(const LambOptions& options);
 
 }  // namespace sluice

@@ -35,6 +35,10 @@ struct OptimizerStep {
   // Absent: the optimizer's own momentum. Only SGD with momentum and without Nesterov has another;
   // sgd_optimizer.cc has the formula.
   absl::optional<OrderedMomentum> ordered;
+  // Whether the slots of all elements begin in this step. Absent: they do in step 1.
+  absl::optional<bool> fresh;
+
+  bool begins() const { return fresh.value_or(number == 1); }
 };
 
 // A run of elements that starts at `begin` and lies in one group. The spans have equal sizes;

@@ -14,6 +14,7 @@
 
 #include "common/tensor/vector_clones.h"
 #include "server/optimizers/elementwise_optimizer.h"
+#include "server/optimizers/elementwise_rows.h"
 
 namespace sluice {
 namespace {
@@ -113,5 +114,6 @@ class StepRule<RmsPropOptions> {
 
 template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<RmsPropOptions> groups,
                                                     uint64_t size);
+template std::unique_ptr<RowOptimizer> MakeRowOptimizerOf(const RmsPropOptions& options);
 
 }  // namespace sluice

@@ -24,6 +24,7 @@
 
 #include "common/tensor/vector_clones.h"
 #include "server/optimizers/elementwise_optimizer.h"
+#include "server/optimizers/elementwise_rows.h"
 
 namespace sluice {
 namespace {
@@ -99,7 +100,7 @@ void Ordered(const Coefficients& c, const StepArrays& a) {
 Loop LoopFor(const SgdOptions& options, const OptimizerStep& step) {
   if (options.momentum == 0) return Plain;
   if (step.ordered.has_value()) return Ordered;
-  const bool first = step.number == 1;
+  const bool first = step.begins();
   if (first) return options.nesterov ? FirstNesterov : First;
   return options.nesterov ? LaterNesterov : Later;
 }
@@ -153,5 +154,6 @@ class StepRule<SgdOptions> {
 };
 
 template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<SgdOptions> groups, uint64_t size);
+template std::unique_ptr<RowOptimizer> MakeRowOptimizerOf(const SgdOptions& options);
 
 }  // namespace sluice

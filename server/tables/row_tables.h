@@ -22,19 +22,15 @@
 #include "server/aggregation/staged_rows.h"
 #include "server/aggregation/step_orders.h"
 #include "server/optimizers/optimizer.h"
+#include "server/optimizers/row_optimizer.h"
 #include "server/snapshots/row_snapshot.h"
 #include "server/state/table_status.h"
 #include "server/state/table_sums.h"
+#include "server/tables/row_limits.h"
+#include "server/tables/row_store.h"
+#include "server/tables/step_sums.h"
 
 namespace sluice {
-
-// The buckets of one server: those whose number modulo `servers` is `server`.
-struct RowPlace {
-  uint32_t server = 0;
-  uint32_t servers = 1;
-
-  bool Holds(uint32_t bucket) const { return bucket % servers == server; }
-};
 
 // What holds for all rows of one step.
 struct RowStep {
@@ -45,14 +41,14 @@ struct RowStep {
   absl::optional<float> row_scale;
 };
 
-// Externally synchronized, but for CheckFits() and Describe().
+// Externally synchronized, but for CheckFits() and Describe(). Rows that belong to other servers'
+// buckets are left out.
 class RowTables {
  public:
   // `optimizer` is valid and fits `layout`, which has tables. `most_bytes` limits the memory of all
   // tables. `parallel` outlives it; snapshots may outlive it.
   RowTables(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer, RowPlace place,
             uint64_t most_bytes, Parallel& parallel);
-  ~RowTables();
 
   // ---- Start ----
 
@@ -75,8 +71,10 @@ class RowTables {
   // ---- The step ----
 
   // For each table, and in it for each bucket of this server: the sum of the squares of the sums.
-  // Those of kRowContributors are counted as if they were divided by `divisor`, too.
-  std::vector<double> SquaresOfSums(float divisor) const;
+  // `divisor` is present if the reduction is a mean, whose gradients are the sums divided by it.
+  // The sums of kRowContributors are divided by their shares instead; they are counted as the sums
+  // that would give the same gradients.
+  std::vector<double> SquaresOfSums(absl::optional<float> divisor) const;
   // Computes the rows of the step, and returns the first that would not be finite, in the order of
   // tables, buckets and ids. No row and no slot has changed yet.
   absl::optional<BadRow> Prepare(const RowStep& step);
@@ -87,7 +85,7 @@ class RowTables {
   // The step `made` leaves all rows as they are.
   std::shared_ptr<const RowSnapshot> Copy(Step made);
 
-  uint64_t optimizer_steps() const;
+  uint64_t optimizer_steps() const { return optimizer_steps_; }
   // Nobody asks any more which rows were removed at this step or before.
   void ForgetRemovals(Step until);
 
@@ -99,8 +97,24 @@ class RowTables {
   std::vector<TableStatus> Describe() const;
 
  private:
-  class Impl;
-  const std::shared_ptr<Impl> impl_;
+  struct Table {
+    std::unique_ptr<RowOptimizer> optimizer;
+    size_t rate = 0;  // its place in OptimizerStep::learning_rates
+  };
+
+  // Begins the optimizers' step. Returns the rule of each table.
+  std::vector<RowRule> BeginStep(const RowStep& step);
+  // Adds rows to be removed at `made` to what was prepared.
+  void PrepareEvictions(Step made);
+  std::shared_ptr<const RowSnapshot> Snapshot(Step step) const;
+
+  const std::shared_ptr<const RowStore> store_;
+  const RowLimits limits_;
+  Parallel& parallel_;
+  std::vector<Table> tables_;
+  StepSums sums_;
+  uint64_t optimizer_steps_ = 0;
+  std::shared_ptr<PastStep> prepared_;  // null if no step is prepared
 };
 
 }  // namespace sluice

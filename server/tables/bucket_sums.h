@@ -1,0 +1,52 @@
+// The sums of the gradients of the coming step, of the rows of one bucket.
+
+#ifndef SLUICE_SERVER_TABLES_BUCKET_SUMS_H_
+#define SLUICE_SERVER_TABLES_BUCKET_SUMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "common/tensor/table_spec.h"
+#include "common/tensor/tensor_chunk.h"
+
+namespace sluice {
+
+// A row of the sums. Its place changes when a row is added.
+struct RowSum {
+  float* elements = nullptr;
+  bool is_first = false;  // nothing was added to it yet
+};
+
+// Externally synchronized.
+class BucketSums {
+ public:
+  explicit BucketSums(size_t width) : width_(width) {}
+
+  // The row of `id`, to which the caller adds. `share` of the divisor is added.
+  RowSum Row(RowId id, float share);
+  // Clear() keeps memory for as many rows as the step had.
+  void Clear();
+
+  size_t size() const { return ids_.size(); }
+  // The indices of the rows, in ascending order of their ids.
+  std::vector<uint32_t> Order() const;
+  RowId id(uint32_t index) const { return ids_[index]; }
+  float share(uint32_t index) const { return shares_[index]; }
+  absl::Span<const float> sum(uint32_t index) const {
+    return absl::MakeConstSpan(sums_).subspan(index * width_, width_);
+  }
+
+ private:
+  const size_t width_;
+  absl::flat_hash_map<RowId, uint32_t> index_;
+  std::vector<RowId> ids_;
+  std::vector<float> sums_;
+  std::vector<float> shares_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_TABLES_BUCKET_SUMS_H_

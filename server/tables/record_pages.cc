@@ -1,0 +1,42 @@
+#include "server/tables/record_pages.h"
+
+#include <algorithm>
+#include <new>
+
+namespace sluice {
+namespace {
+
+constexpr size_t kFirstPageBytes = 1024;
+constexpr uint64_t kGrowth = 8;  // a page is this part of the bucket
+
+size_t RecordBytes(size_t elements) {
+  const size_t bytes = sizeof(RowRecord) + elements * sizeof(float);
+  return (bytes + alignof(RowRecord) - 1) / alignof(RowRecord) * alignof(RowRecord);
+}
+
+}  // namespace
+
+RecordPages::RecordPages(size_t elements) : record_bytes_(RecordBytes(elements)) {}
+
+RowRecord* RecordPages::Allocate() {
+  if (!free_.empty()) {
+    RowRecord* const record = free_.back();
+    free_.pop_back();
+    return record;
+  }
+  if (next_ == end_) AddPage();
+  RowRecord* const record = new (next_) RowRecord;
+  next_ += record_bytes_;
+  return record;
+}
+
+void RecordPages::AddPage() {
+  const uint64_t least = std::max<uint64_t>(1, kFirstPageBytes / record_bytes_);
+  const uint64_t records = std::max(least, records_ / kGrowth);
+  pages_.emplace_back(new char[records * record_bytes_]);
+  next_ = pages_.back().get();
+  end_ = next_ + records * record_bytes_;
+  records_ += records;
+}
+
+}  // namespace sluice

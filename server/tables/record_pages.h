@@ -1,0 +1,50 @@
+// The memory of the rows of one bucket: records of one size, in pages that grow with the bucket.
+//
+// A record never moves. A page is an eighth of what the bucket has already, so a small table is
+// small, and a large one wastes little.
+
+#ifndef SLUICE_SERVER_TABLES_RECORD_PAGES_H_
+#define SLUICE_SERVER_TABLES_RECORD_PAGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace sluice {
+
+// The head of a record. The row and its slots follow it.
+struct RowRecord {
+  uint64_t touched = 0;  // the latest step whose gradients touched the row
+
+  float* elements() { return reinterpret_cast<float*>(this + 1); }
+  const float* elements() const { return reinterpret_cast<const float*>(this + 1); }
+};
+
+// Externally synchronized.
+class RecordPages {
+ public:
+  // `elements` of the row and its slots together.
+  explicit RecordPages(size_t elements);
+
+  // A record whose elements are not initialised.
+  RowRecord* Allocate();
+  void Free(RowRecord* record) { free_.push_back(record); }
+
+  // Of all pages.
+  uint64_t bytes() const { return records_ * record_bytes_; }
+
+ private:
+  void AddPage();
+
+  const size_t record_bytes_;
+  std::vector<std::unique_ptr<char[]>> pages_;
+  uint64_t records_ = 0;  // in all pages
+  char* next_ = nullptr;  // what was never allocated of the last page
+  char* end_ = nullptr;
+  std::vector<RowRecord*> free_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_TABLES_RECORD_PAGES_H_

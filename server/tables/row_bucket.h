@@ -1,0 +1,121 @@
+// The rows and waiting ids of one bucket of a table, as they are after the latest step.
+
+#ifndef SLUICE_SERVER_TABLES_ROW_BUCKET_H_
+#define SLUICE_SERVER_TABLES_ROW_BUCKET_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/encoding/checksum.h"
+#include "server/snapshots/row_snapshot.h"
+#include "server/tables/bucket_sums.h"
+#include "server/tables/past_rows.h"
+#include "server/tables/record_pages.h"
+#include "server/tables/row_history.h"
+#include "server/tables/row_shape.h"
+
+namespace sluice {
+
+// How an id was stored at a step.
+struct FoundRow {
+  StoredAs as = StoredAs::kAbsent;
+  uint64_t touched = 0;
+  uint32_t touches = 0;
+};
+
+// Where a reader wants a row.
+struct WantedRow {
+  RowId id = 0;
+  float* to = nullptr;  // an array of the table's width
+};
+
+// Any thread may read. One thread at a time makes steps.
+class RowBucket {
+ public:
+  // `key` names the bucket in the history. All arguments outlive it.
+  RowBucket(const RowShape& shape, uint64_t key, const RowHistory& history, RowCounts& counts);
+  RowBucket(const RowBucket&) = delete;
+  RowBucket& operator=(const RowBucket&) = delete;
+
+  // ---- The thread that makes steps ----
+
+  // Takes a row or waiting id. If it is there, it is replaced.
+  void Load(const StoredRow& row) ABSL_LOCKS_EXCLUDED(mu_);
+  // Computes what the step makes of `sums`, and sets `bad` to the lowest id of a row that would not
+  // be finite. Changes nothing.
+  std::unique_ptr<PastRows> Prepare(const BucketSums& sums, const RowRule& rule,
+                                    absl::optional<RowId>* bad) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Makes what was prepared at `step`, and leaves what was before in `rows`. If `checksum` is not
+  // null, it adds what it makes.
+  void Make(uint64_t step, PastRows& rows, Checksummer* checksum) ABSL_LOCKS_EXCLUDED(mu_);
+  // Moves what no gradient has touched for longer than TableSpec::evict_after to `rows`.
+  void Evict(uint64_t step, PastRows& rows) ABSL_LOCKS_EXCLUDED(mu_);
+  void ForgetRemovals(uint64_t until) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // ---- Any thread, about a step that a snapshot holds ----
+
+  void Read(uint64_t step, absl::Span<const WantedRow> rows) const ABSL_LOCKS_EXCLUDED(mu_);
+  // All ids that may have been stored at `step`, ascending.
+  std::vector<RowId> IdsAt(uint64_t step) const ABSL_LOCKS_EXCLUDED(mu_);
+  // How each of `ids` was stored. Copies the rows and their slots to `elements`, where each has its
+  // place.
+  std::vector<FoundRow> FindAt(uint64_t step, absl::Span<const RowId> ids,
+                               absl::Span<float> elements) const ABSL_LOCKS_EXCLUDED(mu_);
+  // The ids that were removed after step `after`, and not after step `step`.
+  std::vector<RowId> RemovedAt(uint64_t step, uint64_t after) const ABSL_LOCKS_EXCLUDED(mu_);
+  // How many of `ids` would become rows, and how many would begin to wait.
+  std::pair<uint64_t, uint64_t> CountNew(absl::Span<const RowId> ids) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Waiting {
+    uint32_t touches = 0;
+    uint64_t touched = 0;
+  };
+  struct Removed {
+    uint64_t step = 0;
+    RowId id = 0;
+  };
+
+  // The rows of `sums` that the step touches, and how they are stored.
+  std::vector<PastRow> Touched(const BucketSums& sums, const std::vector<uint32_t>& order) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MakeRow(uint64_t step, PastRow& row, float* elements) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MakeWait(uint64_t step, PastRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes those of the ids that are old out of the maps.
+  std::vector<PastRow> TakeOld(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The state of `id` at `step`; copies the first `count` of its elements, if it is a row.
+  FoundRow Find(uint64_t step, RowId id, size_t count, float* to) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const RowShape& shape_;
+  const uint64_t key_;
+  const RowHistory& history_;
+  RowCounts& counts_;
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<RowId, RowRecord*> rows_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<RowId, Waiting> waiting_ ABSL_GUARDED_BY(mu_);
+  std::vector<Removed> removed_ ABSL_GUARDED_BY(mu_);  // in the order of steps
+  RecordPages pages_ ABSL_GUARDED_BY(mu_);
+  // What this bucket has added to counts_.
+  uint64_t counted_rows_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t counted_waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t counted_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// What the index takes for a row, and what a waiting id takes, nearly.
+inline constexpr uint64_t kIndexBytes = 26;
+inline constexpr uint64_t kWaitingBytes = 40;
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_TABLES_ROW_BUCKET_H_

@@ -1,0 +1,94 @@
+#include "server/tables/row_limits.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+absl::Status TooManyRows(const TableSpec& table, uint64_t rows, uint64_t more) {
+  return MakeError(
+      Reason::kTableFull,
+      absl::StrCat("table \"", Shown(table.name), "\" has ", rows, " rows on this server, and the ",
+                   more, " new ones of the push would be more than its max_rows, ", table.max_rows,
+                   "; raise max_rows, let evict_after remove rows, or use more servers"));
+}
+
+absl::Status TooManyBytes(const TableSpec& table, uint64_t bytes, uint64_t more, uint64_t most) {
+  return MakeError(
+      Reason::kTableFull,
+      absl::StrCat("the tables take ", bytes, " bytes on this server, and the new rows of the push",
+                   ", up to those of table \"", Shown(table.name), "\", would take ", more,
+                   " more, but there is room for ", most,
+                   "; give the server more memory, let evict_after remove rows, or use more "
+                   "servers"));
+}
+
+}  // namespace
+
+uint64_t RowLimits::BytesOf(uint32_t table, uint64_t rows, uint64_t waiting) const {
+  const uint64_t elements = store_->table(table).shape.elements();
+  return rows * (elements * sizeof(float) + sizeof(RowRecord) + kIndexBytes) +
+         waiting * kWaitingBytes;
+}
+
+uint64_t RowLimits::bytes() const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < store_->tables(); ++i) {
+    bytes += store_->table(i).counts.bytes.load(std::memory_order_relaxed);
+  }
+  return bytes;
+}
+
+RowLimits::Growth RowLimits::Bound(const RowIds& rows) const {
+  const uint64_t count = rows.ids.size();
+  return {count, count, BytesOf(rows.table, count, 0)};
+}
+
+RowLimits::Growth RowLimits::Count(const RowIds& rows) const {
+  Growth growth;
+  std::vector<RowId> ids;
+  for (const IdsOfBucket& of_bucket : ByBucket(rows.ids, store_->place())) {
+    ids.clear();
+    for (const uint32_t i : of_bucket.places) ids.push_back(rows.ids[i]);
+    const auto [made, waiting] = store_->bucket(rows.table, of_bucket.bucket).CountNew(ids);
+    growth.rows += made;
+    growth.waiting += waiting;
+  }
+  growth.bytes = BytesOf(rows.table, growth.rows, growth.waiting);
+  return growth;
+}
+
+template <typename GrowthOf>
+absl::Status RowLimits::CheckGrowth(const StagedRows& rows, const GrowthOf& growth_of) const {
+  const uint64_t before = bytes();
+  uint64_t more_bytes = 0;
+  std::vector<uint64_t> more_rows(store_->tables());
+  for (const RowIds& entry : rows.ids()) {
+    const TableRows& table = store_->table(entry.table);
+    const uint64_t stored = table.counts.rows.load(std::memory_order_relaxed);
+    const Growth growth = growth_of(entry);
+    more_rows[entry.table] += growth.rows;
+    more_bytes += growth.bytes;
+    const uint64_t most = table.shape.spec.max_rows;
+    const uint64_t more = more_rows[entry.table];
+    if (most > 0 && more > 0 && stored + more > most) {
+      return TooManyRows(table.shape.spec, stored, more);
+    }
+    if (more_bytes > 0 && before + more_bytes > most_bytes_) {
+      return TooManyBytes(table.shape.spec, before, more_bytes, most_bytes_);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowLimits::Check(const StagedRows& rows) const {
+  const absl::Status fits = CheckGrowth(rows, [this](const RowIds& entry) { return Bound(entry); });
+  if (fits.ok()) return fits;
+  return CheckGrowth(rows, [this](const RowIds& entry) { return Count(entry); });
+}
+
+}  // namespace sluice

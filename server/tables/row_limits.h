@@ -1,0 +1,48 @@
+// How many rows the tables of a server may have.
+
+#ifndef SLUICE_SERVER_TABLES_ROW_LIMITS_H_
+#define SLUICE_SERVER_TABLES_ROW_LIMITS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "server/aggregation/staged_rows.h"
+#include "server/tables/row_store.h"
+
+namespace sluice {
+
+// Any thread may call it.
+class RowLimits {
+ public:
+  RowLimits(std::shared_ptr<const RowStore> store, uint64_t most_bytes)
+      : store_(std::move(store)), most_bytes_(most_bytes) {}
+
+  // See RowTables::CheckFits(). Ids are looked up only if the limits would be passed if all of them
+  // were new.
+  absl::Status Check(const StagedRows& rows) const;
+
+ private:
+  // What a push would add.
+  struct Growth {
+    uint64_t rows = 0;
+    uint64_t waiting = 0;
+    uint64_t bytes = 0;
+  };
+
+  // At most, and exactly.
+  Growth Bound(const RowIds& rows) const;
+  Growth Count(const RowIds& rows) const;
+  uint64_t BytesOf(uint32_t table, uint64_t rows, uint64_t waiting) const;
+  uint64_t bytes() const;  // of all tables
+  // OK if each of the entries grows as `growth` says without passing a limit.
+  template <typename GrowthOf>
+  absl::Status CheckGrowth(const StagedRows& rows, const GrowthOf& growth) const;
+
+  const std::shared_ptr<const RowStore> store_;
+  const uint64_t most_bytes_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_TABLES_ROW_LIMITS_H_

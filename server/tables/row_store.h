@@ -1,0 +1,73 @@
+// All rows of one server: its buckets of each table, and the history that snapshots read. The
+// tables and their snapshots share it.
+
+#ifndef SLUICE_SERVER_TABLES_ROW_STORE_H_
+#define SLUICE_SERVER_TABLES_ROW_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/tensor/table_spec.h"
+#include "server/tables/row_bucket.h"
+#include "server/tables/row_history.h"
+#include "server/tables/row_shape.h"
+
+namespace sluice {
+
+// The buckets of one server: those whose number modulo `servers` is `server`.
+struct RowPlace {
+  uint32_t server = 0;
+  uint32_t servers = 1;
+
+  bool Holds(uint32_t bucket) const { return bucket % servers == server; }
+  // How many of a table's buckets are here, and where bucket `bucket` is among them.
+  size_t buckets() const { return (kRowBuckets + servers - 1 - server) / servers; }
+  size_t IndexOf(uint32_t bucket) const { return bucket / servers; }
+  uint32_t BucketAt(size_t index) const { return static_cast<uint32_t>(index) * servers + server; }
+};
+
+// The rows of one table. Its buckets are externally synchronized as RowBucket says.
+struct TableRows {
+  explicit TableRows(RowShape table_shape) : shape(std::move(table_shape)) {}
+
+  const RowShape shape;
+  RowCounts counts;
+  std::vector<std::unique_ptr<RowBucket>> buckets;  // by RowPlace::IndexOf()
+};
+
+// Ids by bucket. For each bucket with rows, in ascending order: the places of its ids in `ids`, in
+// their order.
+struct IdsOfBucket {
+  uint32_t bucket = 0;
+  std::vector<uint32_t> places;
+};
+std::vector<IdsOfBucket> ByBucket(absl::Span<const RowId> ids, const RowPlace& place);
+
+// Immutable, but for the buckets and the history.
+class RowStore {
+ public:
+  RowStore(std::vector<RowShape> shapes, RowPlace place);
+
+  const RowPlace& place() const { return place_; }
+  size_t tables() const { return tables_.size(); }
+  TableRows& table(size_t index) const { return *tables_[index]; }
+  RowBucket& bucket(uint32_t table, uint32_t bucket) const {
+    return *tables_[table]->buckets[place_.IndexOf(bucket)];
+  }
+  RowHistory& history() const { return *history_; }
+
+  static uint64_t KeyOf(size_t table, uint32_t bucket) { return table * kRowBuckets + bucket; }
+
+ private:
+  const RowPlace place_;
+  const std::unique_ptr<RowHistory> history_;
+  std::vector<std::unique_ptr<TableRows>> tables_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_TABLES_ROW_STORE_H_

@@ -1,0 +1,199 @@
+#include "server/tables/row_tables.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/base/little_endian.h"
+#include "common/encoding/checksum.h"
+#include "server/tables/stored_snapshot.h"
+
+namespace sluice {
+namespace {
+
+RowShape ShapeOf(const TableSpec& table, const OptimizerConfig& optimizer) {
+  RowShape shape;
+  shape.spec = table;
+  shape.initializer_key = InitializerKey(table.initializer, Checksum(table.name));
+  shape.slots = MakeRowOptimizer(OptionsFor(optimizer, table.name))->slots();
+  return shape;
+}
+
+std::vector<RowShape> ShapesOf(const Layout& layout, const OptimizerConfig& optimizer) {
+  std::vector<RowShape> shapes;
+  for (const TableSpec& table : layout.tables()) shapes.push_back(ShapeOf(table, optimizer));
+  return shapes;
+}
+
+// Where OptimizerStep::learning_rates has the rate of that table.
+size_t RateOf(const OptimizerConfig& optimizer, const std::string& table) {
+  for (size_t i = 0; i < optimizer.tables.size(); ++i) {
+    if (optimizer.tables[i].table == table) return 1 + optimizer.groups.size() + i;
+  }
+  return 0;
+}
+
+// Makes what was prepared in one bucket, and its checksum if it is wanted.
+void MakeRows(Step made, RowBucket& bucket, PastRows& rows, uint64_t* checksum) {
+  if (rows.evicts) {
+    bucket.Evict(made.value(), rows);
+  } else if (checksum == nullptr) {
+    bucket.Make(made.value(), rows, nullptr);
+  } else {
+    Checksummer checksummer;
+    bucket.Make(made.value(), rows, &checksummer);
+    *checksum = checksummer.Get();
+  }
+}
+
+}  // namespace
+
+RowTables::RowTables(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer,
+                     RowPlace place, uint64_t most_bytes, Parallel& parallel)
+    : store_(std::make_shared<const RowStore>(ShapesOf(*layout, optimizer), place)),
+      limits_(store_, most_bytes),
+      parallel_(parallel),
+      sums_(*store_, parallel) {
+  for (const TableSpec& table : layout->tables()) {
+    tables_.push_back(
+        {MakeRowOptimizer(OptionsFor(optimizer, table.name)), RateOf(optimizer, table.name)});
+  }
+}
+
+// ---- Start ----
+
+void RowTables::Load(uint32_t table, const StoredRow& row) {
+  const uint32_t bucket = BucketOf(row.id);
+  if (store_->place().Holds(bucket)) store_->bucket(table, bucket).Load(row);
+}
+
+std::shared_ptr<const RowSnapshot> RowTables::Start(Step step, uint64_t optimizer_steps) {
+  optimizer_steps_ = optimizer_steps;
+  return Snapshot(step);
+}
+
+std::shared_ptr<const RowSnapshot> RowTables::Snapshot(Step step) const {
+  return std::make_shared<const StoredSnapshot>(store_, step);
+}
+
+// ---- Sums ----
+
+void RowTables::Add(const StagedRows& rows, float weight, float share) {
+  sums_.Add(rows, weight, share);
+}
+
+void RowTables::Load(absl::Span<const TableSums> sums) { sums_.Load(sums); }
+
+std::vector<TableSums> RowTables::sums() const { return sums_.sums(); }
+
+void RowTables::Clear() { sums_.Clear(); }
+
+std::vector<double> RowTables::SquaresOfSums(absl::optional<float> divisor) const {
+  return sums_.Squares(divisor);
+}
+
+// ---- The step ----
+
+std::vector<RowRule> RowTables::BeginStep(const RowStep& step) {
+  std::vector<RowRule> rules;
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    RowRule rule;
+    rule.optimizer = tables_[i].optimizer.get();
+    OptimizerStep of_table = step.optimizer;
+    of_table.number = optimizer_steps_ + 1;
+    if (store_->table(i).shape.spec.divisor == RowDivisor::kRowContributors) {
+      rule.row_scale = step.row_scale;
+    }
+    if (rule.row_scale.has_value()) of_table.divisor = 1;
+    tables_[i].optimizer->Begin(of_table, step.optimizer.learning_rates[tables_[i].rate]);
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+absl::optional<BadRow> RowTables::Prepare(const RowStep& step) {
+  const std::vector<RowRule> rules = BeginStep(step);
+  const std::vector<StepSums::Touched> touched = sums_.touched();
+  auto prepared = std::make_shared<PastStep>();
+  prepared->buckets.resize(touched.size());
+  std::vector<absl::optional<RowId>> bad(touched.size());
+  sums_.ForEach(touched.size(), [&](size_t i) {
+    const StepSums::Touched& at = touched[i];
+    prepared->buckets[i] =
+        store_->bucket(at.table, at.bucket).Prepare(*at.sums, rules[at.table], &bad[i]);
+  });
+  for (size_t i = 0; i < touched.size(); ++i) {
+    if (bad[i].has_value()) return BadRow{touched[i].table, *bad[i]};
+  }
+  prepared_ = std::move(prepared);
+  return absl::nullopt;
+}
+
+// A step looks through one bucket of each table, in turn. So which rows go depends on nothing but
+// the step and the rows.
+void RowTables::PrepareEvictions(Step made) {
+  const auto bucket = static_cast<uint32_t>(made.value() % kRowBuckets);
+  if (!store_->place().Holds(bucket)) return;
+  for (size_t table = 0; table < tables_.size(); ++table) {
+    if (store_->table(table).shape.spec.evict_after == 0) continue;
+    prepared_->buckets.push_back(std::make_unique<PastRows>(RowStore::KeyOf(table, bucket)));
+    prepared_->buckets.back()->evicts = true;
+  }
+  std::stable_sort(prepared_->buckets.begin(), prepared_->buckets.end(),
+                   [](const auto& a, const auto& b) { return a->key < b->key; });
+}
+
+std::shared_ptr<const RowSnapshot> RowTables::Make(Step made, uint64_t* checksum) {
+  prepared_->step = made.value();
+  PrepareEvictions(made);
+  store_->history().Add(prepared_);
+  std::vector<uint64_t> checksums(checksum == nullptr ? 0 : prepared_->buckets.size());
+  sums_.ForEach(prepared_->buckets.size(), [&](size_t i) {
+    PastRows& rows = *prepared_->buckets[i];
+    RowBucket& bucket = store_->bucket(static_cast<uint32_t>(rows.key / kRowBuckets),
+                                       static_cast<uint32_t>(rows.key % kRowBuckets));
+    MakeRows(made, bucket, rows, checksum == nullptr ? nullptr : &checksums[i]);
+  });
+  if (checksum != nullptr) {
+    std::string bytes;
+    for (const uint64_t of_bucket : checksums) bytes += LittleEndian64(of_bucket);
+    *checksum = Checksum(bytes);
+  }
+  ++optimizer_steps_;
+  prepared_.reset();
+  auto snapshot = Snapshot(made);
+  store_->history().EndStep();
+  return snapshot;
+}
+
+std::shared_ptr<const RowSnapshot> RowTables::Copy(Step made) {
+  prepared_.reset();
+  return Snapshot(made);
+}
+
+void RowTables::ForgetRemovals(Step until) {
+  for (size_t table = 0; table < store_->tables(); ++table) {
+    for (const auto& bucket : store_->table(table).buckets) bucket->ForgetRemovals(until.value());
+  }
+}
+
+// ---- Any thread ----
+
+absl::Status RowTables::CheckFits(const StagedRows& rows) const { return limits_.Check(rows); }
+
+std::vector<TableStatus> RowTables::Describe() const {
+  std::vector<TableStatus> all;
+  for (size_t i = 0; i < store_->tables(); ++i) {
+    const RowCounts& counts = store_->table(i).counts;
+    TableStatus status;
+    status.rows = counts.rows;
+    status.waiting = counts.waiting;
+    status.bytes = counts.bytes;
+    status.dropped = counts.dropped;
+    status.removed = counts.removed;
+    all.push_back(status);
+  }
+  return all;
+}
+
+}  // namespace sluice
