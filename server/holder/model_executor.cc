@@ -31,8 +31,7 @@ ModelExecutor::ModelExecutor(std::shared_ptr<const Layout> layout, const Optimiz
 absl::Status ModelExecutor::StartRows(const SavedRows* rows, uint64_t row_steps, Snapshot& first) {
   if (tables_ == nullptr) return absl::OkStatus();
   if (rows != nullptr) {
-    const absl::Status loaded =
-        rows->ForEach([this](uint32_t table, const StoredRow& row) { tables_->Load(table, row); });
+    const absl::Status loaded = LoadRows(*rows);
     if (!loaded.ok()) return loaded;
   }
   first.rows = tables_->Start(first.step, row_steps);

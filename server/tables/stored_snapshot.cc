@@ -29,22 +29,37 @@ void StoredSnapshot::Read(uint32_t table, absl::Span<const RowId> ids, absl::Spa
   }
 }
 
+void StoredSnapshot::Find(uint32_t table, RowId id,
+                          absl::FunctionRef<void(const StoredRow&)> take) const {
+  const uint32_t bucket = BucketOf(id);
+  if (!store_->place().Holds(bucket)) return;
+  std::vector<float> elements(store_->table(table).shape.elements());
+  Take(table, bucket, {id}, Step(), absl::MakeSpan(elements), take);
+}
+
 void StoredSnapshot::ForEachRow(uint32_t table, uint32_t bucket, Step after,
                                 absl::FunctionRef<void(const StoredRow&)> take) const {
   if (!store_->place().Holds(bucket)) return;
-  const RowBucket& rows = store_->bucket(table, bucket);
-  const size_t size = store_->table(table).shape.elements();
-  const std::vector<RowId> ids = rows.IdsAt(step_.value());
-  std::vector<float> elements(std::min(kRowsAtOnce, ids.size()) * size);
+  const std::vector<RowId> ids = store_->bucket(table, bucket).IdsAt(step_.value());
+  std::vector<float> elements(std::min(kRowsAtOnce, ids.size()) *
+                              store_->table(table).shape.elements());
   for (size_t begin = 0; begin < ids.size(); begin += kRowsAtOnce) {
-    const absl::Span<const RowId> part = absl::MakeConstSpan(ids).subspan(begin, kRowsAtOnce);
-    const std::vector<FoundRow> found = rows.FindAt(step_.value(), part, absl::MakeSpan(elements));
-    for (size_t i = 0; i < part.size(); ++i) {
-      if (found[i].as == StoredAs::kAbsent || found[i].touched <= after.value()) continue;
-      StoredRow row = {part[i], Step(found[i].touched), found[i].touches, {}};
-      if (found[i].as == StoredAs::kRow) row.elements = {elements.data() + i * size, size};
-      take(row);
-    }
+    Take(table, bucket, absl::MakeConstSpan(ids).subspan(begin, kRowsAtOnce), after,
+         absl::MakeSpan(elements), take);
+  }
+}
+
+void StoredSnapshot::Take(uint32_t table, uint32_t bucket, absl::Span<const RowId> ids, Step after,
+                          absl::Span<float> elements,
+                          absl::FunctionRef<void(const StoredRow&)> take) const {
+  const size_t size = store_->table(table).shape.elements();
+  const std::vector<FoundRow> found =
+      store_->bucket(table, bucket).FindAt(step_.value(), ids, elements);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (found[i].as == StoredAs::kAbsent || found[i].touched <= after.value()) continue;
+    StoredRow row = {ids[i], Step(found[i].touched), found[i].touches, {}};
+    if (found[i].as == StoredAs::kRow) row.elements = elements.subspan(i * size, size);
+    take(row);
   }
 }
 

@@ -21,12 +21,19 @@ class StoredSnapshot final : public RowSnapshot {
   StoredSnapshot& operator=(const StoredSnapshot&) = delete;
 
   void Read(uint32_t table, absl::Span<const RowId> ids, absl::Span<float> to) const override;
+  void Find(uint32_t table, RowId id,
+            absl::FunctionRef<void(const StoredRow&)> take) const override;
   void ForEachRow(uint32_t table, uint32_t bucket, Step after,
                   absl::FunctionRef<void(const StoredRow&)> take) const override;
   void ForEachRemoved(uint32_t table, uint32_t bucket, Step after,
                       absl::FunctionRef<void(RowId)> take) const override;
 
  private:
+  // Calls `take` for those of `ids` that were stored and were touched after that step. `elements`
+  // has room for as many rows.
+  void Take(uint32_t table, uint32_t bucket, absl::Span<const RowId> ids, Step after,
+            absl::Span<float> elements, absl::FunctionRef<void(const StoredRow&)> take) const;
+
   const std::shared_ptr<const RowStore> store_;
   const Step step_;
 };
