@@ -72,7 +72,10 @@ absl::Status StagedRows::Reserve(const TensorChunk& chunk) {
 absl::Status StagedRows::CheckComplete() const {
   if (ids_.empty()) return absl::OkStatus();
   if (!values_.has_value()) return MakeError(Reason::kBadChunk, "all rows of the push are missing");
-  return values_->CheckComplete();
+  const absl::Status complete = values_->CheckComplete();
+  if (complete.ok()) return complete;
+  return MakeError(Reason::kBadChunk,
+                   absl::StrCat("of the rows of the push, ", complete.message()));
 }
 
 void StagedRows::Seal() {
