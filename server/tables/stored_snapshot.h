@@ -29,10 +29,10 @@ class StoredSnapshot final : public RowSnapshot {
                       absl::FunctionRef<void(RowId)> take) const override;
 
  private:
-  // Calls `take` for those of `ids` that were stored and were touched after that step. `elements`
-  // has room for as many rows.
-  void Take(uint32_t table, uint32_t bucket, absl::Span<const RowId> ids, Step after,
-            absl::Span<float> elements, absl::FunctionRef<void(const StoredRow&)> take) const;
+  // Calls `take` for those of `ids`, which are of one bucket, that are stored and were touched
+  // after step `after`.
+  void TakeRows(uint32_t table, uint32_t bucket, absl::Span<const RowId> ids, Step after,
+                absl::FunctionRef<void(const StoredRow&)> take) const;
 
   const std::shared_ptr<const RowStore> store_;
   const Step step_;
