@@ -1,0 +1,68 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/tables/table_world.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+TableSpec WithMost(uint64_t rows, uint32_t admit_after = 0) {
+  TableSpec table = TableOf("items", 2);
+  table.max_rows = rows;
+  table.admit_after = admit_after;
+  return table;
+}
+
+absl::Status Fits(TableWorld& world, const std::vector<RowIds>& ids) {
+  size_t elements = 0;
+  for (const RowIds& entry : ids) {
+    elements += entry.ids.size() * world.layout()->tables()[entry.table].width;
+  }
+  return world.server().CheckFits(*StagedRowsOf(world.layout(), ids, Values(elements)));
+}
+
+TEST(RowLimitsTest, NewRowsAboveTheMostAreRefused) {
+  TableWorld world({TableOf("users", 1), WithMost(3)});
+  world.Push({{1, {1, 2}}}, {1, 1, 1, 1});
+  world.MakeStep();
+  EXPECT_THAT(Fits(world, {{0, {1, 2, 3, 4}}, {1, {3}}}), IsOk());
+  EXPECT_THAT(Fits(world, {{1, {1, 2, 3}}}), IsOk());
+  EXPECT_THAT(Fits(world, {{1, {2, 3, 4}}}),
+              IsError(Reason::kTableFull, HasSubstr("\"items\" has 2 rows on this server, and the "
+                                                    "2 new ones of the push would be more than "
+                                                    "its max_rows, 3; raise max_rows")));
+}
+
+TEST(RowLimitsTest, SeveralEntriesOfATableCountTogether) {
+  TableWorld world({WithMost(3)});
+  EXPECT_THAT(Fits(world, {{0, {1, 2}}, {0, {3}}}), IsOk());
+  EXPECT_THAT(Fits(world, {{0, {1, 2}}, {0, {3, 4}}}), IsError(Reason::kTableFull, HasSubstr("4")));
+}
+
+TEST(RowLimitsTest, IdsThatWillWaitAreNoRows) {
+  TableWorld world({WithMost(1, 2)});
+  EXPECT_THAT(Fits(world, {{0, {1, 2, 3}}}), IsOk());
+  world.Push({{0, {1, 2}}}, {1, 1, 1, 1});
+  world.MakeStep();
+  EXPECT_THAT(Fits(world, {{0, {1, 3, 4}}}), IsOk());
+  EXPECT_THAT(Fits(world, {{0, {1, 2}}}), IsError(Reason::kTableFull, HasSubstr("\"items\"")));
+}
+
+TEST(RowLimitsTest, RowsThatTakeTooMuchMemoryAreRefused) {
+  TableWorld::Options options;
+  options.most_bytes = 100'000;
+  TableWorld world({TableOf("items", 250)}, options);
+  std::vector<RowId> ids(50);
+  for (RowId id = 0; id < 50; ++id) ids[id] = id;
+  EXPECT_THAT(Fits(world, {{0, ids}}), IsOk());
+  world.Push({{0, ids}}, Values(50 * 250, 1));
+  world.MakeStep();
+  EXPECT_THAT(Fits(world, {{0, ids}}), IsOk());
+  for (RowId& id : ids) id += 50;
+  EXPECT_THAT(Fits(world, {{0, ids}}),
+              IsError(Reason::kTableFull, HasSubstr("there is room for 100000")));
+}
+
+}  // namespace
+}  // namespace sluice
