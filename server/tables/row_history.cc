@@ -58,7 +58,7 @@ bool RowHistory::Find(uint64_t step, uint64_t key, RowId id,
                       absl::FunctionRef<void(const PastRows&, const PastRow&)> take) const {
   // The caller holds the bucket's mutex, and so sees the latest step that has changed the bucket.
   if (latest_.load(std::memory_order_relaxed) <= step) return false;
-  absl::ReaderMutexLock lock(&mu_);
+  absl::MutexLock lock(&mu_);
   for (auto at = steps_.upper_bound(step); at != steps_.end(); ++at) {
     const bool found = AnyOfBucket(*at->second, key, [&](const PastRows& rows) {
       const PastRow* const row = rows.Find(id);
@@ -71,7 +71,7 @@ bool RowHistory::Find(uint64_t step, uint64_t key, RowId id,
 }
 
 void RowHistory::AppendIds(uint64_t step, uint64_t key, std::vector<RowId>* ids) const {
-  absl::ReaderMutexLock lock(&mu_);
+  absl::MutexLock lock(&mu_);
   for (auto at = steps_.upper_bound(step); at != steps_.end(); ++at) {
     AnyOfBucket(*at->second, key, [&](const PastRows& rows) {
       for (const PastRow& row : rows.rows) ids->push_back(row.id);
@@ -81,7 +81,7 @@ void RowHistory::AppendIds(uint64_t step, uint64_t key, std::vector<RowId>* ids)
 }
 
 size_t RowHistory::size() const {
-  absl::ReaderMutexLock lock(&mu_);
+  absl::MutexLock lock(&mu_);
   return steps_.size();
 }
 
