@@ -32,7 +32,7 @@ struct PastRow {
 
 // Readers and the step's maker hold the mutex of the bucket.
 struct PastRows {
-  explicit PastRows(uint64_t bucket_key) : key(bucket_key) {}
+  PastRows(uint64_t bucket_key, size_t row_elements) : key(bucket_key), elements(row_elements) {}
 
   // The row of `id`, or null if the step does not change it.
   const PastRow* Find(RowId id) const {
@@ -40,11 +40,13 @@ struct PastRows {
                                         [](const PastRow& row, RowId i) { return row.id < i; });
     return found == rows.end() || found->id != id ? nullptr : &*found;
   }
-  absl::Span<const float> elements(const PastRow& row, size_t count) const {
-    return floats.span().subspan(row.at, count);
+  // The row and its slots.
+  absl::Span<const float> ElementsOf(const PastRow& row) const {
+    return floats.span().subspan(row.at, elements);
   }
 
   const uint64_t key;         // of the table and its bucket
+  const size_t elements;      // of a row and its slots
   bool evicts = false;        // has rows that the step removes
   bool made = false;          // the step is made in this bucket
   std::vector<PastRow> rows;  // with ascending ids
@@ -55,8 +57,13 @@ struct PastRows {
 // rows that were removed.
 struct PastStep {
   uint64_t step = 0;
+  size_t rows = 0;  // in all buckets; set when the step is made
   std::vector<std::unique_ptr<PastRows>> buckets;
 };
+
+// What the two steps change together, for snapshots that are older than both. Both are made, and
+// `newer` follows `older`. Its step is that of `newer`.
+std::shared_ptr<PastStep> Merged(const PastStep& older, const PastStep& newer);
 
 }  // namespace sluice
 

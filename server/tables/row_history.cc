@@ -1,6 +1,7 @@
 #include "server/tables/row_history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sluice {
@@ -16,6 +17,11 @@ bool AnyOfBucket(const PastStep& past, uint64_t key, const Act& act) {
     if ((*at)->made && act(**at)) return true;
   }
   return false;
+}
+
+void CountRows(PastStep& step) {
+  step.rows = 0;
+  for (const auto& rows : step.buckets) step.rows += rows->rows.size();
 }
 
 }  // namespace
@@ -40,8 +46,39 @@ void RowHistory::Add(std::shared_ptr<PastStep> past) {
 }
 
 void RowHistory::EndStep() {
+  {
+    std::vector<std::shared_ptr<PastStep>> unneeded;
+    absl::MutexLock lock(&mu_);
+    if (!steps_.empty()) CountRows(*steps_.rbegin()->second);
+    unneeded = TakeUnneeded();
+  }
+  while (const absl::optional<Neighbours> both = FindMerge()) {
+    Replace(*both, Merged(*both->older, *both->newer));
+  }
+}
+
+bool RowHistory::AnyHeld(uint64_t begin, uint64_t end) const {
+  const auto held = held_.lower_bound(begin);
+  return held != held_.end() && held->first < end;
+}
+
+absl::optional<RowHistory::Neighbours> RowHistory::FindMerge() const {
+  absl::MutexLock lock(&mu_);
+  for (auto newer = steps_.rbegin(); newer != steps_.rend(); ++newer) {
+    const auto older = std::next(newer);
+    if (older == steps_.rend()) break;
+    const bool is_small = older->second->rows <= 2 * newer->second->rows;
+    if (!is_small || AnyHeld(older->first, newer->first)) continue;
+    return Neighbours{older->second, newer->second};
+  }
+  return absl::nullopt;
+}
+
+void RowHistory::Replace(const Neighbours& both, std::shared_ptr<PastStep> merged) {
   std::vector<std::shared_ptr<PastStep>> unneeded;
   absl::MutexLock lock(&mu_);
+  if (steps_.erase(both.older->step) == 0) return;
+  steps_[both.newer->step] = std::move(merged);
   unneeded = TakeUnneeded();
 }
 
@@ -83,6 +120,13 @@ void RowHistory::AppendIds(uint64_t step, uint64_t key, std::vector<RowId>* ids)
 size_t RowHistory::size() const {
   absl::MutexLock lock(&mu_);
   return steps_.size();
+}
+
+size_t RowHistory::rows() const {
+  absl::MutexLock lock(&mu_);
+  size_t rows = 0;
+  for (const auto& step : steps_) rows += step.second->rows;
+  return rows;
 }
 
 }  // namespace sluice

@@ -136,7 +136,8 @@ void RowTables::PrepareEvictions(Step made) {
   if (!store_->place().Holds(bucket)) return;
   for (size_t table = 0; table < tables_.size(); ++table) {
     if (store_->table(table).shape.spec.evict_after == 0) continue;
-    prepared_->buckets.push_back(std::make_unique<PastRows>(RowStore::KeyOf(table, bucket)));
+    prepared_->buckets.push_back(std::make_unique<PastRows>(RowStore::KeyOf(table, bucket),
+                                                            store_->table(table).shape.elements()));
     prepared_->buckets.back()->evicts = true;
   }
   std::stable_sort(prepared_->buckets.begin(), prepared_->buckets.end(),
