@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/tensor/stripes.h"
+#include "server/durable/journal/row_sums_format.h"
 #include "server/durable/make_directory.h"
 
 namespace sluice {
@@ -52,9 +53,12 @@ absl::StatusOr<StripeCheckpoint> StripeDirectory::Load(const CheckpointSource& c
 // Reads the journal twice: what it can repeat decides what all servers repeat.
 absl::StatusOr<Step> StripeDirectory::OpenJournal(const LoadCheckpoint& checkpoint,
                                                   const Layout& whole) {
-  const JournalStart start = {checkpoint.source.incarnation, checkpoint.source.step,
-                              checkpoint.begins, place_,
-                              Stripes(whole.size(), place_.stripes).SizeOf(place_.stripe)};
+  const JournalStart start = {checkpoint.source.incarnation,
+                              checkpoint.source.step,
+                              checkpoint.begins,
+                              place_,
+                              Stripes(whole.size(), place_.stripes).SizeOf(place_.stripe),
+                              WidthsOf(whole)};
   auto found = JournalCursor::Open(files_, directory_, start);
   if (!found.ok()) return found.status();
   for (;;) {

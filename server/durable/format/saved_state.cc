@@ -198,7 +198,7 @@ absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json) {
   return checkpoint;
 }
 
-std::string EncodeSavedStep(const StepRecord& record) {
+std::string EncodeSavedStep(const StepRecord& record, absl::Span<const TableCount> tables) {
   v1::SavedStep step;
   step.set_step(record.step.value());
   step.set_incarnation(record.incarnation.value());
@@ -218,10 +218,16 @@ std::string EncodeSavedStep(const StepRecord& record) {
   for (const SessionRecord& worker : record.contributors) {
     *step.add_contributors() = EncodeWorker(worker);
   }
+  for (const TableCount& table : tables) {
+    v1::SavedRowCount& count = *step.add_tables();
+    count.set_table(table.table);
+    count.set_rows(table.rows);
+  }
   return step.SerializeAsString();
 }
 
-absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes) {
+absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes,
+                                           std::vector<TableCount>* tables) {
   v1::SavedStep step;
   if (!step.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("is not a valid SavedStep");
@@ -246,6 +252,9 @@ absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes) {
     auto contributor = DecodeWorker(worker);
     if (!contributor.ok()) return contributor.status();
     record.contributors.push_back(*std::move(contributor));
+  }
+  for (const v1::SavedRowCount& count : step.tables()) {
+    if (tables != nullptr) tables->push_back({count.table(), count.rows()});
   }
   return record;
 }

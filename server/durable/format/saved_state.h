@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/step_journal.h"
 
@@ -23,9 +24,17 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
 // returned checkpoint has null parameters and empty slots.
 absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json);
 
-// The state in a record of the journal, as bytes, and back; DATA_LOSS as above.
-std::string EncodeSavedStep(const StepRecord& record);
-absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes);
+// How many rows of a table a step touches.
+struct TableCount {
+  uint32_t table = 0;  // its index in the layout
+  uint64_t rows = 0;
+};
+
+// The state in a record of the journal, as bytes, and back; DATA_LOSS as above. `tables` are those
+// that the step touches; null: they are not wanted.
+std::string EncodeSavedStep(const StepRecord& record, absl::Span<const TableCount> tables = {});
+absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes,
+                                           std::vector<TableCount>* tables = nullptr);
 
 }  // namespace sluice
 

@@ -13,6 +13,7 @@
 #include "server/durable/format/numbered_name.h"
 #include "server/durable/format/saved_state.h"
 #include "server/durable/journal/journal_format.h"
+#include "server/durable/journal/row_sums_format.h"
 
 namespace sluice {
 namespace {
@@ -109,10 +110,11 @@ Journal::~Journal() {
 }
 
 void Journal::Append(const StepRecord& record, absl::Span<const float> sum,
-                     absl::Span<const TableSums> /*rows*/) {
+                     absl::Span<const TableSums> rows) {
   Entry entry;
   entry.step = record.step;
-  entry.state = EncodeSavedStep(record);
+  entry.state = EncodeSavedStep(record, CountsOf(rows));
+  entry.rows = EncodeRowSums(rows);
   {
     absl::MutexLock lock(&mu_);
     entry.sum = std::move(spare_);
@@ -208,14 +210,17 @@ absl::Status Journal::Write(const Entry& entry) {
     const absl::Status opened = OpenSegment(Step(entry.step.value() - 1));
     if (!opened.ok()) return opened;
   }
-  const JournalFrame frame = FrameOf(entry.state, entry.sum.span());
+  const JournalFrame frame = FrameOf(entry.state, entry.sum.span(), entry.rows);
   absl::Status written = segment_->Truncate(segment_bytes_);
+  uint64_t bytes = 0;
   for (const absl::string_view part :
-       {absl::string_view(frame.head), BytesOf(entry.sum.span()), absl::string_view(frame.tail)}) {
-    if (written.ok()) written = segment_->Append(part);
+       {absl::string_view(frame.head), BytesOf(entry.sum.span()), absl::string_view(entry.rows),
+        absl::string_view(frame.tail)}) {
+    if (written.ok() && !part.empty()) written = segment_->Append(part);
+    bytes += part.size();
   }
   if (!written.ok()) return written;
-  segment_bytes_ += frame.head.size() + BytesOf(entry.sum.span()).size() + frame.tail.size();
+  segment_bytes_ += bytes;
   return absl::OkStatus();
 }
 

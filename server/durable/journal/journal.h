@@ -99,6 +99,7 @@ class Journal final : public StepJournal {
     Step step;
     std::string state;
     FloatBuffer sum;
+    std::string rows;
     bool begins_segment = false;
   };
 

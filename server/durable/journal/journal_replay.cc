@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/tensor/stripes.h"
+#include "server/durable/journal/row_sums_format.h"
 
 namespace sluice {
 namespace {
@@ -36,6 +37,11 @@ absl::Status ForAnotherBuild(const std::string& path, Step checkpoint, absl::str
       "continue from step ", checkpoint.value(), " without the later steps"));
 }
 
+// See OptimizerStep::learning_rates.
+size_t RatesOf(const OptimizerConfig& optimizer) {
+  return 1 + optimizer.groups.size() + optimizer.tables.size();
+}
+
 // Whether the record has all terms of its step.
 absl::Status CheckTerms(const std::string& path, const JournaledStep& step, size_t rates) {
   const uint64_t number = step.record.step.value();
@@ -54,7 +60,8 @@ absl::Status CheckTerms(const std::string& path, const JournaledStep& step, size
 JournalStart StartAfter(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins,
                         uint32_t servers) {
   const uint64_t elements = Stripes(checkpoint.layout->size(), servers).SizeOf(0);
-  return {checkpoint.incarnations.current(), checkpoint.step, begins, {0, servers}, elements};
+  return {checkpoint.incarnations.current(), checkpoint.step, begins, {0, servers}, elements,
+          WidthsOf(*checkpoint.layout)};
 }
 
 absl::StatusOr<std::unique_ptr<JournalCursor>> JournalCursor::Open(FileSystem& files,
@@ -91,7 +98,7 @@ absl::Status JournalCursor::OpenNext() {
   auto file = files_.Open(path_);
   if (!file.ok()) return file.status();
   file_ = *std::move(file);
-  reader_ = std::make_unique<JournalReader>(*file_, start_.elements);
+  reader_ = std::make_unique<JournalReader>(*file_, start_.elements, start_.widths);
   return absl::OkStatus();
 }
 
@@ -127,7 +134,7 @@ absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directo
     absl::Status replayed = step.status();
     if (replayed.ok() && !step->has_value()) break;
     if (replayed.ok()) {
-      replayed = CheckTerms(journal.path(), **step, checkpoint.optimizer.groups.size() + 1);
+      replayed = CheckTerms(journal.path(), **step, RatesOf(checkpoint.optimizer));
     }
     if (replayed.ok()) replayed = replay(**step);
     if (absl::IsFailedPrecondition(replayed)) {

@@ -22,9 +22,10 @@ namespace sluice {
 struct JournalStart {
   Incarnation incarnation;
   Step step;
-  IncarnationBegins begins;  // the incarnations after the checkpoint's
-  StripePlace place;         // whose journal it is
-  uint64_t elements = 0;     // of that stripe
+  IncarnationBegins begins;           // the incarnations after the checkpoint's
+  StripePlace place;                  // whose journal it is
+  uint64_t elements = 0;              // of that stripe
+  std::vector<uint32_t> widths = {};  // of the tables
 };
 
 // That of a checkpoint's state, for the stripe of server 0 of so many.

@@ -148,10 +148,10 @@ TEST_F(JournalFormatTest, ARecordOfFormat1IsReadAndIsNotComplete) {
 }
 
 TEST_F(JournalFormatTest, AnUnknownFormatIsNotTakenForDamage) {
-  Append(1, {1, 2, 3, 4, 5}, 3, '3');
+  Append(1, {1, 2, 3, 4, 5}, 3, '4');
   EXPECT_THAT(First(),
               HasCode(absl::StatusCode::kFailedPrecondition,
-                      AllOf(HasSubstr("byte 0 has the format \"3\""), HasSubstr("1 and 2"))));
+                      AllOf(HasSubstr("byte 0 has the format \"4\""), HasSubstr("1 to 3"))));
 }
 
 TEST_F(JournalFormatTest, GradientsWithoutASumAreRefused) {
