@@ -15,6 +15,7 @@
 #include "server/durable/format/checked_line.h"
 #include "server/durable/format/numbered_name.h"
 #include "server/durable/make_directory.h"
+#include "server/durable/rows/rows_format.h"
 
 namespace sluice {
 namespace {
@@ -75,12 +76,14 @@ absl::Status DurableDirectory::ReadIncarnations() {
   for (const std::string& file : *files) {
     const auto checkpoint = CheckpointName::Parse(file);
     const auto stripe = StripeName::Parse(file);
+    const auto rows = RowsName::Parse(file);
     const auto segment = SegmentName::Parse(file);
     if (checkpoint.has_value()) {
       incarnation_ = std::max(incarnation_, checkpoint->incarnation);
       oldest = std::min(oldest, checkpoint->incarnation);
     }
     if (stripe.has_value()) incarnation_ = std::max(incarnation_, stripe->incarnation);
+    if (rows.has_value()) incarnation_ = std::max(incarnation_, rows->incarnation);
     if (segment.has_value()) incarnation_ = std::max(incarnation_, segment->incarnation);
   }
   for (const std::string& file : *files) {

@@ -34,6 +34,12 @@ struct SlotCheckpoint {
 // The names of the slots that the rows of a table have, in their order.
 using RowSlots = std::vector<std::string>;
 
+// A file of rows that a checkpoint needs. server/durable/rows writes it.
+struct RowFile {
+  Step step;
+  uint64_t checksum = 0;
+};
+
 // The state of a shard after a step. Contributions to the next step are not part of it.
 struct ShardCheckpoint {
   std::string job_id;
@@ -56,6 +62,7 @@ struct ShardCheckpoint {
   std::shared_ptr<const SavedRows> rows;
   std::vector<RowSlots> row_slots;    // of each table
   uint64_t row_steps = 0;             // RowTables::optimizer_steps()
+  std::vector<RowFile> row_files;     // that one server has saved; the oldest first
   bool ended = false;                 // every worker had gone, or the server was draining
   absl::optional<LossMemory> losses;  // absent: too few were reported
   // Since this step training diverges or may diverge (DivergenceDetector). Absent: it seems fine.

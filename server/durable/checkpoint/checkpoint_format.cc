@@ -41,9 +41,10 @@ absl::StatusOr<ShardCheckpoint> ReadState(CheckedReader& reader) {
 }
 
 absl::Status WriteHeader(const ShardCheckpoint& checkpoint, const std::vector<uint64_t>& stripes,
-                         CheckedWriter& writer, uint64_t most_header) {
+                         absl::Span<const RowFile> row_files, CheckedWriter& writer,
+                         uint64_t most_header) {
   SafeTensorsHeader header;
-  header.metadata[kStateKey] = EncodeSavedState(checkpoint, stripes);
+  header.metadata[kStateKey] = EncodeSavedState(checkpoint, stripes, row_files);
   header.metadata["format"] = "pt";  // other readers of safetensors look for this
   header.tensors = TensorsOf(checkpoint, !stripes.empty());
   return writer.WriteHeader(header, most_header);
@@ -66,9 +67,9 @@ absl::Status CheckIs(const ShardCheckpoint& state, const CheckpointSource& expec
 }  // namespace
 
 absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file,
-                             uint64_t most_header) {
+                             uint64_t most_header, absl::Span<const RowFile> row_files) {
   CheckedWriter writer(file);
-  absl::Status written = WriteHeader(checkpoint, {}, writer, most_header);
+  absl::Status written = WriteHeader(checkpoint, {}, row_files, writer, most_header);
   if (written.ok()) written = writer.Write(BytesOf(checkpoint.parameters->values.span()));
   for (const SlotCheckpoint& slot : checkpoint.slots) {
     if (written.ok()) written = writer.Write(BytesOf(slot.values.span()));
@@ -79,7 +80,7 @@ absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& fi
 absl::Status WriteStripedCheckpoint(const ShardCheckpoint& checkpoint,
                                     const std::vector<uint64_t>& stripes, WritableFile& file) {
   CheckedWriter writer(file);
-  const absl::Status written = WriteHeader(checkpoint, stripes, writer, kMostSafeTensorsHeader);
+  const absl::Status written = WriteHeader(checkpoint, stripes, {}, writer, kMostSafeTensorsHeader);
   return written.ok() ? writer.WriteChecksum() : written;
 }
 
@@ -94,13 +95,15 @@ absl::StatusOr<ShardCheckpoint> ReadCheckpointState(const ReadableFile& file) {
 }
 
 absl::Status ReadCheckpointValues(const ReadableFile& file, const CheckpointSource& expected,
-                                  const Layout& layout, const StripePieces& pieces) {
+                                  const Layout& layout, const StripePieces& pieces,
+                                  ShardCheckpoint* state) {
   const ReadListener nobody;
   CheckedReader reader(file, nobody);
-  const auto state = ReadState(reader);
-  if (!state.ok()) return state.status();
-  const absl::Status known = CheckIs(*state, expected, layout);
+  auto found = ReadState(reader);
+  if (!found.ok()) return found.status();
+  const absl::Status known = CheckIs(*found, expected, layout);
   if (!known.ok()) return known;
+  if (state != nullptr) *state = *std::move(found);
   const absl::Status read = ReadPieces(reader, expected.slots.size() + 1, layout.size(), pieces);
   return read.ok() ? reader.CheckChecksum() : read;
 }

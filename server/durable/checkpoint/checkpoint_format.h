@@ -10,7 +10,8 @@
 //
 // If several servers save a checkpoint, this file has the state and no tensor but the checksum. The
 // state names the checksums of the stripes' files (stripe_format.h), which have the values. It is
-// written after them.
+// written after them. The rows of tables are in files of their own (server/durable/rows), which are
+// written before, too.
 
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/base/progress_line.h"
 #include "common/storage/file_system.h"
 #include "common/storage/safetensors.h"
@@ -29,10 +31,12 @@
 
 namespace sluice {
 
-// Appends a checkpoint to an empty file, and does not sync it. RESOURCE_EXHAUSTED if its header
-// would be too long to be read again; tests set `most_header`. Other errors are FileSystem's.
+// Appends a checkpoint to an empty file, and does not sync it. `row_files` has its rows.
+// RESOURCE_EXHAUSTED if its header would be too long to be read again; tests set `most_header`.
+// Other errors are FileSystem's.
 absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file,
-                             uint64_t most_header = kMostSafeTensorsHeader);
+                             uint64_t most_header = kMostSafeTensorsHeader,
+                             absl::Span<const RowFile> row_files = {});
 // The same for one of several servers, whose stripes' files have these checksums.
 absl::Status WriteStripedCheckpoint(const ShardCheckpoint& checkpoint,
                                     const std::vector<uint64_t>& stripes, WritableFile& file);
@@ -40,10 +44,11 @@ absl::Status WriteStripedCheckpoint(const ShardCheckpoint& checkpoint,
 // Reads the state alone: null parameters, slots without values. If one server has saved the
 // checkpoint, the values are not read and the checksum is not checked.
 absl::StatusOr<ShardCheckpoint> ReadCheckpointState(const ReadableFile& file);
-// Reads the values that one server has saved, and checks every byte. DATA_LOSS if the file is not
-// of `expected`, too.
+// Reads the values that one server has saved, and checks every byte. `state`, if not null, gets the
+// state. DATA_LOSS if the file is not of `expected`, too.
 absl::Status ReadCheckpointValues(const ReadableFile& file, const CheckpointSource& expected,
-                                  const Layout& layout, const StripePieces& pieces);
+                                  const Layout& layout, const StripePieces& pieces,
+                                  ShardCheckpoint* state = nullptr);
 
 // Reads a checkpoint of one server and checks every byte. DATA_LOSS says what is wrong with the
 // file. `listener` may be null.

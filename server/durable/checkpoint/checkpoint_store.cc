@@ -44,7 +44,18 @@ bool operator<(const CheckpointName& a, const CheckpointName& b) {
 }
 
 absl::StatusOr<std::string> CheckpointStore::Save(const ShardCheckpoint& checkpoint) {
-  return Write(checkpoint, [&](WritableFile& file) { return WriteCheckpoint(checkpoint, file); });
+  std::vector<RowFile> row_files;
+  const RowSnapshot* const rows = checkpoint.parameters->rows.get();
+  if (rows != nullptr) {
+    auto saved = rows_.Save({checkpoint.job_id, checkpoint.incarnations.current(), checkpoint.step,
+                             *checkpoint.layout, checkpoint.row_slots},
+                            *rows);
+    if (!saved.ok()) return saved.status();
+    row_files = *std::move(saved);
+  }
+  return Write(checkpoint, [&](WritableFile& file) {
+    return WriteCheckpoint(checkpoint, file, kMostSafeTensorsHeader, row_files);
+  });
 }
 
 absl::StatusOr<std::string> CheckpointStore::SaveStriped(const ShardCheckpoint& checkpoint,

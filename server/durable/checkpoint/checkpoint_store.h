@@ -1,5 +1,6 @@
 // The checkpoints in a directory: one file each, "checkpoint-<incarnation>-<step>.safetensors", and
-// with several servers a file for each stripe (stripe_store.h), which are written before it.
+// with several servers a file for each stripe (stripe_store.h), which are written before it, as are
+// the files of rows of a model with tables (server/durable/rows).
 //
 // A file with such a name is complete: the store writes it under another name, syncs it, renames
 // it, and syncs the directory (Pillai et al. 2014, "All File Systems Are Not Created Equal"). If
@@ -19,6 +20,7 @@
 #include "common/base/ids.h"
 #include "common/storage/file_system.h"
 #include "server/durable/format/directory_sync.h"
+#include "server/durable/rows/rows_store.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
@@ -45,12 +47,14 @@ class CheckpointStore {
         directory_(std::move(directory)),
         keep_(keep),
         servers_(servers),
-        sync_(files, directory_) {}
+        sync_(files, directory_),
+        rows_(files, directory_, {}, sync_) {}
 
-  // Saves a checkpoint, then removes the oldest ones, but not NewestBefore() its suspect_since, for
-  // as long as checkpoints that are saved have one. Returns its path. After an error the others
-  // remain. If only the sync of the directory failed, the new one is there, but a crash may lose
-  // it. That error is final: every later Save() returns it and touches nothing.
+  // Saves a checkpoint, after the file of its rows, if it has any. Then it removes the oldest ones,
+  // but not NewestBefore() its suspect_since, for as long as checkpoints that are saved have one.
+  // Returns its path. After an error the others remain. If only the sync of the directory failed,
+  // the new one is there, but a crash may lose it. That error is final: every later Save() returns
+  // it and touches nothing.
   absl::StatusOr<std::string> Save(const ShardCheckpoint& checkpoint);
   // The same for one of several servers, after the stripes' files, which have these checksums.
   absl::StatusOr<std::string> SaveStriped(const ShardCheckpoint& checkpoint,
@@ -96,6 +100,7 @@ class CheckpointStore {
   const uint32_t keep_;
   const uint32_t servers_;
   DirectorySync sync_;
+  RowsStore rows_;  // of one server; several have theirs in StripeStore
 };
 
 }  // namespace sluice

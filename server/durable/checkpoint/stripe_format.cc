@@ -4,7 +4,10 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/storage/safetensors.h"
 #include "common/tensor/stripes.h"
@@ -18,6 +21,8 @@ using Metadata = std::map<std::string, std::string>;
 
 constexpr char kStripePrefix[] = "stripe-";
 constexpr char kStripeSuffix[] = ".safetensors";
+constexpr char kRowsKey[] = "sluice:rows";
+constexpr char kRowStepsKey[] = "sluice:row_steps";
 
 Layout StripeLayout(const StripeName& name, const Layout& layout) {
   return Stripes(layout.size(), name.stripes).LayoutOf(name.stripe, layout);
@@ -31,6 +36,33 @@ Metadata StripeMetadata(const StripeName& name, uint64_t optimizer_steps) {
           {"sluice:step", absl::StrCat(name.step.value())},
           {"sluice:stripe", absl::StrCat(name.stripe)},
           {"sluice:stripes", absl::StrCat(name.stripes)}};
+}
+
+std::string RowFilesText(absl::Span<const RowFile> files) {
+  return absl::StrJoin(files, " ", [](std::string* text, const RowFile& file) {
+    absl::StrAppend(text, file.step.value(), ":", file.checksum);
+  });
+}
+
+// The header's checksum is that of the whole file, so it is checked later.
+absl::StatusOr<StripeRows> ReadRowFiles(const Metadata& metadata) {
+  StripeRows rows;
+  const auto files = metadata.find(kRowsKey);
+  const auto steps = metadata.find(kRowStepsKey);
+  if (files == metadata.end() || steps == metadata.end()) return rows;
+  bool sound = absl::SimpleAtoi(steps->second, &rows.steps);
+  for (const absl::string_view word : absl::StrSplit(files->second, ' ')) {
+    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(word, ':');
+    uint64_t step = 0;
+    RowFile file;
+    sound = sound && absl::SimpleAtoi(parts.first, &step) &&
+            absl::SimpleAtoi(parts.second, &file.checksum);
+    file.step = Step(step);
+    rows.files.push_back(file);
+  }
+  if (sound) return rows;
+  return absl::DataLossError(absl::StrCat("its header names the files of rows \"", files->second,
+                                          "\", expected words STEP:CHECKSUM"));
 }
 
 absl::Status CheckMetadata(const Metadata& found, const Metadata& expected) {
@@ -77,11 +109,16 @@ absl::optional<StripeName> StripeName::Parse(absl::string_view file_name) {
 }
 
 absl::StatusOr<uint64_t> WriteStripe(const StripeName& name, const Layout& layout,
-                                     const StripeView& stripe, WritableFile& file) {
+                                     const StripeView& stripe, WritableFile& file,
+                                     absl::Span<const RowFile> row_files) {
   std::vector<std::string> slots;
   for (const SlotCheckpoint& slot : stripe.slots) slots.push_back(slot.name);
   SafeTensorsHeader header;
   header.metadata = StripeMetadata(name, stripe.optimizer_steps);
+  if (!row_files.empty()) {
+    header.metadata[kRowsKey] = RowFilesText(row_files);
+    header.metadata[kRowStepsKey] = absl::StrCat(stripe.row_steps);
+  }
   header.tensors = CheckedTensors(StripeLayout(name, layout), slots);
   CheckedWriter writer(file);
   absl::Status written = writer.WriteHeader(header, kMostSafeTensorsHeader);
@@ -95,7 +132,7 @@ absl::StatusOr<uint64_t> WriteStripe(const StripeName& name, const Layout& layou
 }
 
 absl::Status ReadStripe(const ReadableFile& file, const ExpectedStripe& expected,
-                        const StripePieces& pieces) {
+                        const StripePieces& pieces, StripeRows* rows) {
   const ReadListener nobody;
   CheckedReader reader(file, nobody);
   const auto header = reader.ReadHeader();
@@ -103,6 +140,9 @@ absl::Status ReadStripe(const ReadableFile& file, const ExpectedStripe& expected
   const absl::Status known =
       CheckMetadata(header->metadata, StripeMetadata(expected.name, expected.optimizer_steps));
   if (!known.ok()) return known;
+  auto found = ReadRowFiles(header->metadata);
+  if (!found.ok()) return found.status();
+  if (rows != nullptr) *rows = *std::move(found);
   const Layout layout = StripeLayout(expected.name, expected.layout);
   if (!SameTensors(header->tensors, CheckedTensors(layout, expected.slots))) {
     return absl::DataLossError(

@@ -24,6 +24,7 @@
 #include "common/storage/file_system.h"
 #include "common/tensor/layout.h"
 #include "server/durable/checkpoint/checked_file.h"
+#include "server/snapshots/row_snapshot.h"
 #include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
@@ -33,15 +34,32 @@ struct StripeView {
   StripeView(const StripeCheckpoint& stripe)  // NOLINT(google-explicit-constructor)
       : parameters(stripe.parameters->values.span()),
         slots(stripe.slots),
-        optimizer_steps(stripe.optimizer_steps) {}
+        optimizer_steps(stripe.optimizer_steps),
+        rows(stripe.parameters->rows.get()),
+        row_slots(stripe.row_slots),
+        row_steps(stripe.row_steps) {}
   explicit StripeView(const ShardCheckpoint& checkpoint)
       : parameters(checkpoint.parameters->values.span()),
         slots(checkpoint.slots),
-        optimizer_steps(checkpoint.optimizer_steps) {}
+        optimizer_steps(checkpoint.optimizer_steps),
+        rows(checkpoint.parameters->rows.get()),
+        row_slots(checkpoint.row_slots),
+        row_steps(checkpoint.row_steps) {}
 
   absl::Span<const float> parameters;
   absl::Span<const SlotCheckpoint> slots;
   uint64_t optimizer_steps;
+  const RowSnapshot* rows;  // null without tables
+  const std::vector<RowSlots>& row_slots;
+  uint64_t row_steps;
+};
+
+// The rows that a server has saved beside its stripe. The header of the stripe names their files,
+// under the keys "sluice:rows", as "STEP:CHECKSUM", the oldest first, with spaces between, and
+// "sluice:row_steps". Without tables it has no such keys.
+struct StripeRows {
+  std::vector<RowFile> files;
+  uint64_t steps = 0;  // RowTables::optimizer_steps()
 };
 
 // Which stripe of which checkpoint.
@@ -58,11 +76,13 @@ struct StripeName {
   static absl::optional<StripeName> Parse(absl::string_view file_name);
 };
 
-// Appends a stripe to an empty file, and does not sync it. `layout` is that of the whole vector.
+// Appends a stripe to an empty file, and does not sync it. `layout` is that of the whole vector,
+// and `row_files` has the stripe's rows.
 // Returns the XXH3-64 of the file. RESOURCE_EXHAUSTED if its header would be too long to be read
 // again. Other errors are FileSystem's.
 absl::StatusOr<uint64_t> WriteStripe(const StripeName& name, const Layout& layout,
-                                     const StripeView& stripe, WritableFile& file);
+                                     const StripeView& stripe, WritableFile& file,
+                                     absl::Span<const RowFile> row_files = {});
 
 // What is expected of a stripe's file.
 struct ExpectedStripe {
@@ -74,9 +94,10 @@ struct ExpectedStripe {
 };
 
 // Reads a stripe and checks every byte. It holds one piece of at most 1 MiB at a time. The pieces
-// are to be used only if it returns OK. DATA_LOSS says what the file is, and what was expected.
+// are to be used only if it returns OK. `rows`, if not null, gets what the header names. DATA_LOSS
+// says what the file is, and what was expected.
 absl::Status ReadStripe(const ReadableFile& file, const ExpectedStripe& expected,
-                        const StripePieces& pieces);
+                        const StripePieces& pieces, StripeRows* rows = nullptr);
 
 }  // namespace sluice
 

@@ -64,10 +64,17 @@ absl::StatusOr<uint64_t> StripeStore::Save(const std::string& job_id,
   const StripeName name = {job_id, checkpoint.incarnation, checkpoint.step, place_.stripe,
                            place_.stripes};
   if (!sync_.error().ok()) return sync_.error();
+  std::vector<RowFile> row_files;
+  if (stripe.rows != nullptr) {
+    auto rows = rows_.Save(
+        {job_id, checkpoint.incarnation, checkpoint.step, whole, stripe.row_slots}, *stripe.rows);
+    if (!rows.ok()) return rows.status();
+    row_files = *std::move(rows);
+  }
   uint64_t checksum = 0;
   absl::Status saved =
       WriteThenName(files_, PathOf(name.FileName()), [&](WritableFile& file) -> absl::Status {
-        const auto written = WriteStripe(name, whole, stripe, file);
+        const auto written = WriteStripe(name, whole, stripe, file, row_files);
         checksum = written.value_or(0);
         return written.status();
       });
@@ -77,7 +84,8 @@ absl::StatusOr<uint64_t> StripeStore::Save(const std::string& job_id,
 }
 
 absl::Status StripeStore::ReadSource(const CheckpointSource& source, const Layout& whole,
-                                     uint32_t stripe, const StripePieces& pieces) const {
+                                     uint32_t stripe, const StripePieces& pieces,
+                                     StripeRows* rows) const {
   const bool one_file = source.stripes.empty();
   StripeName name = {source.job_id, source.incarnation, source.step, stripe,
                      static_cast<uint32_t>(source.stripes.size())};
@@ -85,11 +93,16 @@ absl::Status StripeStore::ReadSource(const CheckpointSource& source, const Layou
       one_file ? CheckpointName{source.incarnation, source.step}.FileName() : name.FileName());
   const auto file = files_.Open(path);
   if (!file.ok()) return InFile(path, file.status());
-  const absl::Status read = one_file ? ReadCheckpointValues(**file, source, whole, pieces)
-                                     : ReadStripe(**file,
-                                                  {std::move(name), whole, source.slots,
-                                                   source.optimizer_steps, source.stripes[stripe]},
-                                                  pieces);
+  absl::Status read;
+  if (one_file) {
+    ShardCheckpoint state;
+    read = ReadCheckpointValues(**file, source, whole, pieces, &state);
+    *rows = {std::move(state.row_files), state.row_steps};
+  } else {
+    const ExpectedStripe expected = {std::move(name), whole, source.slots, source.optimizer_steps,
+                                     source.stripes[stripe]};
+    read = ReadStripe(**file, expected, pieces, rows);
+  }
   return read.ok() ? read : InFile(path, read);
 }
 
@@ -105,8 +118,10 @@ absl::StatusOr<StripeCheckpoint> StripeStore::Load(const CheckpointSource& sourc
   const uint32_t sources = std::max<size_t>(source.stripes.size(), 1);
   const Stripes from(whole.size(), sources);
   const uint32_t common = std::gcd(sources, place_.stripes);
+  RowSource rows = {directory_, source.job_id, source.incarnation, source.step};
   for (uint32_t stripe = 0; stripe < sources; ++stripe) {
-    // Else no unit is in both: units u of them have u mod common = stripe mod common.
+    // Else no unit is in both: units u of them have u mod common = stripe mod common. The same
+    // holds for buckets of rows.
     if (stripe % common != place_.stripe % common) continue;
     const auto take = [&](size_t vector, uint64_t offset, absl::Span<const float> values) {
       const absl::Span<float> target =
@@ -118,17 +133,35 @@ absl::StatusOr<StripeCheckpoint> StripeStore::Load(const CheckpointSource& sourc
                target.subspan(to.Before(place_.stripe, place), end - begin));
       });
     };
-    const absl::Status read = ReadSource(source, whole, stripe, take);
+    StripeRows found;
+    const absl::Status read = ReadSource(source, whole, stripe, take, &found);
     if (!read.ok()) return read;
+    rows.servers.push_back({{stripe, sources}, std::move(found.files)});
+    loaded.row_steps = found.steps;
   }
   loaded.parameters = parameters;
+  const absl::Status opened = OpenRows(std::move(rows), whole, &loaded);
+  if (!opened.ok()) return opened;
   return loaded;
+}
+
+absl::Status StripeStore::OpenRows(RowSource source, const Layout& whole,
+                                   StripeCheckpoint* loaded) const {
+  if (whole.tables().empty()) return absl::OkStatus();
+  auto rows = RowChain::Open(files_, std::move(source), whole, /*whole=*/true);
+  if (!rows.ok()) return rows.status();
+  loaded->row_slots = (*rows)->slots();
+  loaded->rows = *std::move(rows);
+  return absl::OkStatus();
 }
 
 void StripeStore::RemoveOthers(absl::Span<const CheckpointName> keep) const {
   const auto names = files_.List(directory_);
   if (!names.ok() || keep.empty()) return;
   const CheckpointName newest = *std::max_element(keep.begin(), keep.end());
+  std::vector<IncarnationAndStep> numbers;
+  for (const CheckpointName& name : keep) numbers.emplace_back(name.incarnation, name.step);
+  rows_.RemoveOthers(numbers);
   for (const std::string& name : *names) {
     const absl::string_view finished = absl::StripSuffix(name, kUnfinished);
     const auto stripe = StripeName::Parse(finished);

@@ -18,6 +18,8 @@
 #include "server/durable/checkpoint/checkpoint_store.h"
 #include "server/durable/checkpoint/stripe_format.h"
 #include "server/durable/format/directory_sync.h"
+#include "server/durable/rows/row_chain.h"
+#include "server/durable/rows/rows_store.h"
 #include "server/state/checkpoint_source.h"
 
 namespace sluice {
@@ -28,11 +30,16 @@ class StripeStore {
  public:
   // `files` outlives it.
   StripeStore(FileSystem& files, std::string directory, StripePlace place)
-      : files_(files), directory_(std::move(directory)), place_(place), sync_(files, directory_) {}
+      : files_(files),
+        directory_(std::move(directory)),
+        place_(place),
+        sync_(files, directory_),
+        rows_(files, directory_, place, sync_) {}
 
-  // Writes the stripe's file under another name, syncs and renames it, and syncs the directory.
-  // Returns the file's XXH3-64. Errors are FileSystem's. If the sync of the directory fails, that
-  // is final: every later Save() returns the error and touches nothing.
+  // Saves the rows, if there are any. Writes the stripe's file under another name, syncs and
+  // renames it, and syncs the directory. Returns the file's XXH3-64. Errors are FileSystem's. If
+  // the sync of the directory fails, that is final: every later Save() returns the error and
+  // touches nothing.
   absl::StatusOr<uint64_t> Save(const std::string& job_id, const CheckpointName& checkpoint,
                                 const Layout& whole, const StripeView& stripe);
 
@@ -41,21 +48,23 @@ class StripeStore {
   // damaged. Other errors are FileSystem's.
   absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& source, const Layout& whole) const;
 
-  // Removes this server's files of stripes that belong to no checkpoint of `keep` and are older
-  // than the newest of them, and those that an interrupted Save() has left. If more servers have
-  // saved a checkpoint, each server removes its share. What cannot be removed stays until the next
-  // call.
+  // Removes this server's files of stripes and rows that belong to no checkpoint of `keep` and are
+  // older than the newest of them, and those that an interrupted Save() has left. If more servers
+  // have saved a checkpoint, each server removes its share. What cannot be removed stays until the
+  // next call.
   void RemoveOthers(absl::Span<const CheckpointName> keep) const;
 
  private:
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
   absl::Status ReadSource(const CheckpointSource& source, const Layout& whole, uint32_t stripe,
-                          const StripePieces& pieces) const;
+                          const StripePieces& pieces, StripeRows* rows) const;
+  absl::Status OpenRows(RowSource source, const Layout& whole, StripeCheckpoint* loaded) const;
 
   FileSystem& files_;
   const std::string directory_;
   const StripePlace place_;
   DirectorySync sync_;
+  RowsStore rows_;
 };
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/checkpoint/stripe_store.h"
+#include "server/durable/rows/row_chain.h"
 
 namespace sluice {
 namespace {
@@ -19,7 +20,25 @@ absl::StatusOr<ShardCheckpoint> AddStripe(FileSystem& files, const std::string& 
   if (!stripe.ok()) return stripe.status();
   state.parameters = std::move(stripe->parameters);
   state.slots = std::move(stripe->slots);
+  state.rows = std::move(stripe->rows);
+  state.row_slots = std::move(stripe->row_slots);
+  state.row_steps = stripe->row_steps;
   return state;
+}
+
+// Adds the rows to the values that one server has saved.
+absl::Status AddRows(FileSystem& files, const std::string& path, ShardCheckpoint* checkpoint) {
+  if (checkpoint->layout->tables().empty()) return absl::OkStatus();
+  RowSource source = {DirectoryOf(path),
+                      checkpoint->job_id,
+                      checkpoint->incarnations.current(),
+                      checkpoint->step,
+                      {{StripePlace(), checkpoint->row_files}}};
+  auto rows = RowChain::Open(files, std::move(source), *checkpoint->layout, /*whole=*/true);
+  if (!rows.ok()) return rows.status();
+  checkpoint->row_slots = (*rows)->slots();
+  checkpoint->rows = *std::move(rows);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -30,7 +49,13 @@ absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const std
   if (!file.ok()) return file.status();
   auto state = ReadCheckpointState(**file);
   if (!state.ok()) return state;
-  if (state->stripes.empty()) return ReadCheckpoint(**file, path, output);
+  if (state->stripes.empty()) {
+    auto checkpoint = ReadCheckpoint(**file, path, output);
+    const absl::Status added =
+        checkpoint.ok() ? AddRows(files, path, &*checkpoint) : absl::OkStatus();
+    if (!added.ok()) return added;
+    return checkpoint;
+  }
   return AddStripe(files, path, StripePlace(), *std::move(state));
 }
 

@@ -131,7 +131,8 @@ absl::Status ReadWorkers(const v1::SavedState& state, ShardCheckpoint* checkpoin
 }  // namespace
 
 std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
-                             const std::vector<uint64_t>& stripes) {
+                             const std::vector<uint64_t>& stripes,
+                             absl::Span<const RowFile> row_files) {
   v1::SavedState state;
   state.set_format(kFormat);
   state.set_job_id(checkpoint.job_id);
@@ -159,6 +160,12 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
     state.set_suspect_since(checkpoint.suspect_since->value());
   }
   state.mutable_stripes()->Add(stripes.begin(), stripes.end());
+  for (const RowFile& file : row_files) {
+    v1::SavedRowFile& saved = *state.add_row_files();
+    saved.set_step(file.step.value());
+    saved.set_checksum(file.checksum);
+  }
+  state.set_row_steps(checkpoint.row_steps);
   std::string json;
   const auto printed = google::protobuf::util::MessageToJsonString(state, &json);
   CHECK(printed.ok()) << printed.ToString();
@@ -194,6 +201,10 @@ absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json) {
   checkpoint.optimizer_steps = state.optimizer_steps();
   checkpoint.ended = state.ended();
   checkpoint.stripes.assign(state.stripes().begin(), state.stripes().end());
+  for (const v1::SavedRowFile& file : state.row_files()) {
+    checkpoint.row_files.push_back({Step(file.step()), file.checksum()});
+  }
+  checkpoint.row_steps = state.row_steps();
   for (const std::string& slot : state.slots()) checkpoint.slots.push_back({slot, FloatBuffer()});
   return checkpoint;
 }

@@ -1,5 +1,5 @@
 // Translates what a server saves in addition to its tensors, to and from
-// proto/sluice/v1/durable.proto. It is the only file of server/durable that uses protobuf.
+// proto/sluice/v1/durable.proto. Only this and rows_header.cc use protobuf in server/durable.
 
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
@@ -16,9 +16,11 @@
 
 namespace sluice {
 
-// The state in a checkpoint, as JSON. `stripes` are the checksums of several servers' stripes.
+// The state in a checkpoint, as JSON. `stripes` are the checksums of several servers' stripes,
+// `row_files` the files of rows of one server.
 std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
-                             const std::vector<uint64_t>& stripes = {});
+                             const std::vector<uint64_t>& stripes = {},
+                             absl::Span<const RowFile> row_files = {});
 
 // Reads it back. The text may come from anywhere: DATA_LOSS says what is wrong with it. The
 // returned checkpoint has null parameters and empty slots.

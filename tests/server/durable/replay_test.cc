@@ -207,10 +207,10 @@ TEST_F(ReplayTest, StepsOfFormat1ThatAreInTheCheckpointAreNotNeeded) {
 
 TEST_F(ReplayTest, AFormatThatIsNotKnownIsRefused) {
   Train(Sync(1));
-  Rewrite([](StepRecord*) {}, '3');
+  Rewrite([](StepRecord*) {}, '4');
   EXPECT_THAT(Restart(Sync(1)),
               HasCode(absl::StatusCode::kFailedPrecondition,
-                      AllOf(HasSubstr("/journal-000001-"), HasSubstr("has the format \"3\""))));
+                      AllOf(HasSubstr("/journal-000001-"), HasSubstr("has the format \"4\""))));
 }
 
 }  // namespace

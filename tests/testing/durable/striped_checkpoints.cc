@@ -32,9 +32,11 @@ FloatBuffer PartOf(absl::Span<const float> whole, StripePlace place) {
   return part;
 }
 
-std::shared_ptr<const Snapshot> SnapshotOf(Step step, FloatBuffer values) {
+std::shared_ptr<const Snapshot> SnapshotOf(Step step, FloatBuffer values,
+                                           std::shared_ptr<const RowSnapshot> rows = nullptr) {
   const auto snapshot = std::make_shared<Snapshot>();
   snapshot->step = step;
+  snapshot->rows = std::move(rows);
   snapshot->values = std::move(values);
   return snapshot;
 }
@@ -76,11 +78,14 @@ ShardCheckpoint KnownCheckpoint(const CheckpointName& name, std::shared_ptr<cons
 StripeCheckpoint StripeOf(const ShardCheckpoint& checkpoint, StripePlace place) {
   StripeCheckpoint stripe;
   stripe.parameters =
-      SnapshotOf(checkpoint.step, PartOf(checkpoint.parameters->values.span(), place));
+      SnapshotOf(checkpoint.step, PartOf(checkpoint.parameters->values.span(), place),
+                 checkpoint.parameters->rows);
   for (const SlotCheckpoint& slot : checkpoint.slots) {
     stripe.slots.push_back({slot.name, PartOf(slot.values.span(), place)});
   }
   stripe.optimizer_steps = checkpoint.optimizer_steps;
+  stripe.row_slots = checkpoint.row_slots;
+  stripe.row_steps = checkpoint.row_steps;
   return stripe;
 }
 
