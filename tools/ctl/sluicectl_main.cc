@@ -23,8 +23,8 @@ namespace sluice {
 namespace {
 
 constexpr void (*kGroups[])(CLI::App&, std::vector<Command>&) = {
-    AddLookCommands,   AddTopCommand,         AddLogCommands,    AddTraceCommands,
-    AddChangeCommands, AddCheckpointCommands, AddContextCommands};
+    AddLookCommands,   AddTopCommand,         AddLogCommands,   AddTraceCommands,
+    AddChangeCommands, AddCheckpointCommands, AddTableCommands, AddContextCommands};
 
 void AddCommonFlags(CLI::App& app, CommonFlags& flags) {
   app.add_flag("--json", flags.json, "print JSON, one object in a line, instead of text");

@@ -106,6 +106,30 @@ absl::Status StripeStore::ReadSource(const CheckpointSource& source, const Layou
   return read.ok() ? read : InFile(path, read);
 }
 
+// Reads the files that have a part of the stripe, or rows of its buckets.
+absl::Status StripeStore::ReadSources(const CheckpointSource& source, const Layout& whole,
+                                      const SourcePieces& take, StripeCheckpoint* loaded) const {
+  const uint32_t sources = std::max<size_t>(source.stripes.size(), 1);
+  const uint32_t common = std::gcd(sources, place_.stripes);
+  RowSource rows = {directory_, source.job_id, source.incarnation, source.step};
+  for (uint32_t stripe = 0; stripe < sources; ++stripe) {
+    // Else no unit is in both: units u of them have u mod common = stripe mod common. The same
+    // holds for buckets of rows.
+    if (stripe % common != place_.stripe % common) continue;
+    StripeRows found;
+    const absl::Status read = ReadSource(
+        source, whole, stripe,
+        [&](size_t vector, uint64_t offset, absl::Span<const float> values) {
+          take(stripe, vector, offset, values);
+        },
+        &found);
+    if (!read.ok()) return read;
+    rows.servers.push_back({{stripe, sources}, std::move(found.files)});
+    loaded->row_steps = found.steps;
+  }
+  return OpenRows(std::move(rows), whole, loaded);
+}
+
 absl::StatusOr<StripeCheckpoint> StripeStore::Load(const CheckpointSource& source,
                                                    const Layout& whole) const {
   const absl::Status sound = CheckSource(source);
@@ -115,33 +139,32 @@ absl::StatusOr<StripeCheckpoint> StripeStore::Load(const CheckpointSource& sourc
   const auto parameters = std::make_shared<Snapshot>();
   parameters->step = source.step;
   parameters->values = FloatBuffer(to.SizeOf(place_.stripe));
-  const uint32_t sources = std::max<size_t>(source.stripes.size(), 1);
-  const Stripes from(whole.size(), sources);
-  const uint32_t common = std::gcd(sources, place_.stripes);
-  RowSource rows = {directory_, source.job_id, source.incarnation, source.step};
-  for (uint32_t stripe = 0; stripe < sources; ++stripe) {
-    // Else no unit is in both: units u of them have u mod common = stripe mod common. The same
-    // holds for buckets of rows.
-    if (stripe % common != place_.stripe % common) continue;
-    const auto take = [&](size_t vector, uint64_t offset, absl::Span<const float> values) {
-      const absl::Span<float> target =
-          vector == 0 ? parameters->values.span() : loaded.slots[vector - 1].values.span();
-      ForEachUnit(from.unit(), offset, offset + values.size(), [&](uint64_t begin, uint64_t end) {
-        const uint64_t place = from.InVector(stripe, begin);
-        if (to.StripeOf(place) != place_.stripe) return;
-        CopyTo(AsPiece(values.subspan(begin - offset, end - begin)),
-               target.subspan(to.Before(place_.stripe, place), end - begin));
-      });
-    };
-    StripeRows found;
-    const absl::Status read = ReadSource(source, whole, stripe, take, &found);
-    if (!read.ok()) return read;
-    rows.servers.push_back({{stripe, sources}, std::move(found.files)});
-    loaded.row_steps = found.steps;
-  }
+  const Stripes from(whole.size(), std::max<size_t>(source.stripes.size(), 1));
+  const auto take = [&](uint32_t stripe, size_t vector, uint64_t offset,
+                        absl::Span<const float> values) {
+    const absl::Span<float> target =
+        vector == 0 ? parameters->values.span() : loaded.slots[vector - 1].values.span();
+    ForEachUnit(from.unit(), offset, offset + values.size(), [&](uint64_t begin, uint64_t end) {
+      const uint64_t place = from.InVector(stripe, begin);
+      if (to.StripeOf(place) != place_.stripe) return;
+      CopyTo(AsPiece(values.subspan(begin - offset, end - begin)),
+             target.subspan(to.Before(place_.stripe, place), end - begin));
+    });
+  };
+  const absl::Status read = ReadSources(source, whole, take, &loaded);
+  if (!read.ok()) return read;
   loaded.parameters = parameters;
-  const absl::Status opened = OpenRows(std::move(rows), whole, &loaded);
-  if (!opened.ok()) return opened;
+  return loaded;
+}
+
+absl::StatusOr<StripeCheckpoint> StripeStore::LoadRows(const CheckpointSource& source,
+                                                       const Layout& whole) const {
+  const absl::Status sound = CheckSource(source);
+  if (!sound.ok()) return sound;
+  StripeCheckpoint loaded;
+  const auto skip = [](uint32_t, size_t, uint64_t, absl::Span<const float>) {};
+  const absl::Status read = ReadSources(source, whole, skip, &loaded);
+  if (!read.ok()) return read;
   return loaded;
 }
 

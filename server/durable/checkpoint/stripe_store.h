@@ -7,7 +7,9 @@
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_STRIPE_STORE_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_STRIPE_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,10 @@ class StripeStore {
   // damaged. Other errors are FileSystem's.
   absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& source, const Layout& whole) const;
 
+  // Returns its rows alone, with null parameters. It checks every byte of the same files.
+  absl::StatusOr<StripeCheckpoint> LoadRows(const CheckpointSource& source,
+                                            const Layout& whole) const;
+
   // Removes this server's files of stripes and rows that belong to no checkpoint of `keep` and are
   // older than the newest of them, and those that an interrupted Save() has left. If more servers
   // have saved a checkpoint, each server removes its share. What cannot be removed stays until the
@@ -56,8 +62,14 @@ class StripeStore {
 
  private:
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
+  // Gets the values of the file of `stripe`.
+  using SourcePieces = std::function<void(uint32_t stripe, size_t vector, uint64_t offset,
+                                          absl::Span<const float> values)>;
+
   absl::Status ReadSource(const CheckpointSource& source, const Layout& whole, uint32_t stripe,
                           const StripePieces& pieces, StripeRows* rows) const;
+  absl::Status ReadSources(const CheckpointSource& source, const Layout& whole,
+                           const SourcePieces& take, StripeCheckpoint* loaded) const;
   absl::Status OpenRows(RowSource source, const Layout& whole, StripeCheckpoint* loaded) const;
 
   FileSystem& files_;

@@ -14,20 +14,24 @@ std::string DirectoryOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+void AddRows(StripeCheckpoint stripe, ShardCheckpoint* state) {
+  state->rows = std::move(stripe.rows);
+  state->row_slots = std::move(stripe.row_slots);
+  state->row_steps = stripe.row_steps;
+}
+
 absl::StatusOr<ShardCheckpoint> AddStripe(FileSystem& files, const std::string& path,
                                           StripePlace place, ShardCheckpoint state) {
   auto stripe = StripeStore(files, DirectoryOf(path), place).Load(SourceOf(state), *state.layout);
   if (!stripe.ok()) return stripe.status();
   state.parameters = std::move(stripe->parameters);
   state.slots = std::move(stripe->slots);
-  state.rows = std::move(stripe->rows);
-  state.row_slots = std::move(stripe->row_slots);
-  state.row_steps = stripe->row_steps;
+  AddRows(*std::move(stripe), &state);
   return state;
 }
 
 // Adds the rows to the values that one server has saved.
-absl::Status AddRows(FileSystem& files, const std::string& path, ShardCheckpoint* checkpoint) {
+absl::Status OpenRows(FileSystem& files, const std::string& path, ShardCheckpoint* checkpoint) {
   if (checkpoint->layout->tables().empty()) return absl::OkStatus();
   RowSource source = {DirectoryOf(path),
                       checkpoint->job_id,
@@ -52,7 +56,7 @@ absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const std
   if (state->stripes.empty()) {
     auto checkpoint = ReadCheckpoint(**file, path, output);
     const absl::Status added =
-        checkpoint.ok() ? AddRows(files, path, &*checkpoint) : absl::OkStatus();
+        checkpoint.ok() ? OpenRows(files, path, &*checkpoint) : absl::OkStatus();
     if (!added.ok()) return added;
     return checkpoint;
   }
@@ -66,6 +70,17 @@ absl::StatusOr<ShardCheckpoint> ReadStripeOfCheckpoint(FileSystem& files, const 
   auto state = ReadCheckpointState(**file);
   if (!state.ok()) return state;
   return AddStripe(files, path, place, *std::move(state));
+}
+
+absl::StatusOr<ShardCheckpoint> ReadRowsOfCheckpoint(FileSystem& files, const std::string& path) {
+  const auto file = files.Open(path);
+  if (!file.ok()) return file.status();
+  auto state = ReadCheckpointState(**file);
+  if (!state.ok()) return state;
+  auto rows = StripeStore(files, DirectoryOf(path), {}).LoadRows(SourceOf(*state), *state->layout);
+  if (!rows.ok()) return rows.status();
+  AddRows(*std::move(rows), &*state);
+  return state;
 }
 
 }  // namespace sluice

@@ -24,6 +24,10 @@ absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const std
 absl::StatusOr<ShardCheckpoint> ReadStripeOfCheckpoint(FileSystem& files, const std::string& path,
                                                        StripePlace place);
 
+// Reads the state and the rows of all servers, without the values. It checks every byte that has to
+// do with rows. The file must have a checkpoint's name.
+absl::StatusOr<ShardCheckpoint> ReadRowsOfCheckpoint(FileSystem& files, const std::string& path);
+
 }  // namespace sluice
 
 #endif  // SLUICE_SERVER_DURABLE_CHECKPOINT_WHOLE_CHECKPOINT_H_

@@ -124,9 +124,9 @@ absl::Status RowChain::TakeHeader(const OpenFile& file, const Layout& layout) {
                                tables.end(), [](const RowsTable& a, const TableSpec& b) {
                                  return a.name == b.name && a.width == b.width;
                                });
-  if (!same || (bytes_ > 0 && tables_ != header.tables)) return NotTheTables(header, tables.size());
+  if (!same || (!tables_.empty() && tables_ != header.tables))
+    return NotTheTables(header, tables.size());
   tables_ = header.tables;
-  bytes_ += file.file->size();
   return absl::OkStatus();
 }
 
@@ -188,16 +188,6 @@ std::vector<RowSlots> RowChain::slots() const {
   std::vector<RowSlots> slots;
   for (const RowsTable& table : tables_) slots.push_back(table.slots);
   return slots;
-}
-
-absl::StatusOr<std::vector<RowFigures>> RowChain::Count() const {
-  std::vector<RowFigures> figures;
-  for (const RowsTable& table : tables_) figures.push_back({table});
-  const absl::Status counted = ForEach([&](uint32_t table, const StoredRow& row) {
-    ++(row.touches > 0 ? figures[table].waiting : figures[table].rows);
-  });
-  if (!counted.ok()) return counted;
-  return figures;
 }
 
 }  // namespace sluice

@@ -36,13 +36,6 @@ struct RowSource {
   std::vector<RowFiles> servers = {};  // whose files have the rows that are wanted
 };
 
-// What a table has in a checkpoint's files.
-struct RowFigures {
-  RowsTable table;
-  uint64_t rows = 0;
-  uint64_t waiting = 0;
-};
-
 // One thread at a time calls it.
 class RowChain final : public SavedRows {
  public:
@@ -56,14 +49,8 @@ class RowChain final : public SavedRows {
   absl::Status ForEach(
       absl::FunctionRef<void(uint32_t table, const StoredRow& row)> take) const override;
 
-  // How the rows are stored, in the order of the tables.
-  const std::vector<RowsTable>& tables() const { return tables_; }
   // The names of the slots, in the order of the tables.
   std::vector<RowSlots> slots() const;
-  // Reads all files.
-  absl::StatusOr<std::vector<RowFigures>> Count() const;
-  // The bytes of all files.
-  uint64_t bytes() const { return bytes_; }
 
  private:
   struct OpenFile;
@@ -81,8 +68,7 @@ class RowChain final : public SavedRows {
 
   FileSystem& files_;
   const RowSource source_;
-  std::vector<RowsTable> tables_;
-  uint64_t bytes_ = 0;
+  std::vector<RowsTable> tables_;  // empty before the first file
 };
 
 }  // namespace sluice

@@ -23,7 +23,10 @@
 #include "server/durable/checkpoint/stripe_store.h"
 #include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/format/saved_state.h"
+#include "server/durable/rows/rows_format.h"
 #include "tools/ctl/commands/command.h"
+#include "tools/ctl/commands/json_line.h"
+#include "tools/ctl/commands/saved_table_figures.h"
 #include "tools/ctl/render/json.h"
 #include "tools/ctl/render/text.h"
 
@@ -31,13 +34,6 @@ namespace sluice {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// In ASCII, so that no name moves the cursor. Bytes of names that are no UTF-8 become U+FFFD. An
-// indent of -1 makes it one line.
-template <typename AnyJson>
-std::string LineOf(const AnyJson& json, int indent = -1) {
-  return absl::StrCat(json.dump(indent, ' ', true, AnyJson::error_handler_t::replace), "\n");
-}
 
 absl::StatusOr<ShardCheckpoint> ReadState(const std::string& path) {
   const auto file = RealFileSystem().Open(path);
@@ -71,17 +67,23 @@ absl::StatusOr<std::vector<std::string>> CheckpointsIn(const std::string& direct
 
 size_t ServersOf(const ShardCheckpoint& state) { return std::max<size_t>(state.stripes.size(), 1); }
 
-// The bytes of a checkpoint's files that are in the directory. The other servers may have saved
-// their stripes elsewhere.
+// The bytes of a checkpoint's files that are in the directory, without the files of rows that
+// checkpoints before it have, too. The other servers may have saved theirs elsewhere.
 absl::StatusOr<uint64_t> BytesOf(const std::string& directory, const CheckpointName& name,
                                  uint32_t stripes) {
   const auto file = RealFileSystem().Open(absl::StrCat(directory, "/", name.FileName()));
   if (!file.ok()) return file.status();
   uint64_t bytes = (*file)->size();
+  std::vector<std::string> parts;
   for (uint32_t i = 0; i < stripes; ++i) {
-    const StripeName stripe = {"", name.incarnation, name.step, i, stripes};
-    const auto part = RealFileSystem().Open(absl::StrCat(directory, "/", stripe.FileName()));
-    if (part.ok()) bytes += (*part)->size();
+    parts.push_back(StripeName{"", name.incarnation, name.step, i, stripes}.FileName());
+  }
+  for (uint32_t i = 0; i < std::max(stripes, 1u); ++i) {
+    parts.push_back(RowsName{name.incarnation, name.step, {i, std::max(stripes, 1u)}}.FileName());
+  }
+  for (const std::string& part : parts) {
+    const auto opened = RealFileSystem().Open(absl::StrCat(directory, "/", part));
+    if (opened.ok()) bytes += (*opened)->size();
   }
   return bytes;
 }
@@ -114,10 +116,12 @@ absl::Status List(const std::string& directory, const CommonFlags& flags) {
 std::string WholeText(const std::string& path, const ShardCheckpoint& checkpoint) {
   const std::string servers =
       checkpoint.stripes.empty() ? "" : absl::StrCat(", of ", ServersOf(checkpoint), " servers");
-  return absl::StrFormat("%s: whole: step %d of job %s, %d tensors, %d elements, %d slots%s\n",
+  const size_t count = checkpoint.layout->tables().size();
+  const std::string tables = count == 0 ? "" : absl::StrCat(", ", CountText(count, "table"));
+  return absl::StrFormat("%s: whole: step %d of job %s, %d tensors, %d elements, %d slots%s%s\n",
                          Printable(path), checkpoint.step.value(), Printable(checkpoint.job_id),
                          checkpoint.layout->ranges().size(), checkpoint.layout->size(),
-                         checkpoint.slots.size(), servers);
+                         checkpoint.slots.size(), tables, servers);
 }
 
 // Checks one stripe after the other, so that each file that is missing or damaged is named and no
@@ -202,7 +206,13 @@ absl::Status Show(const std::string& path, const CommonFlags& flags) {
   if (!checkpoint.ok()) {
     return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }
-  const auto state = nlohmann::json::parse(EncodeSavedState(*checkpoint, checkpoint->stripes));
+  auto state = nlohmann::json::parse(
+      EncodeSavedState(*checkpoint, checkpoint->stripes, checkpoint->row_files));
+  if (!checkpoint->layout->tables().empty()) {
+    const auto tables = TablesOf(path);
+    if (!tables.ok()) return FileError(tables.status());
+    for (const TableFigures& table : *tables) state["tables"].push_back(nlohmann::json(JsonOf(table)));
+  }
   std::cout << LineOf(state, flags.json ? -1 : 2);
   return absl::OkStatus();
 }

@@ -36,6 +36,7 @@ void AddLogCommands(CLI::App& app, std::vector<Command>& commands);
 void AddTraceCommands(CLI::App& app, std::vector<Command>& commands);
 void AddChangeCommands(CLI::App& app, std::vector<Command>& commands);
 void AddCheckpointCommands(CLI::App& app, std::vector<Command>& commands);
+void AddTableCommands(CLI::App& app, std::vector<Command>& commands);
 void AddContextCommands(CLI::App& app, std::vector<Command>& commands);
 
 // Lines of the table of exit codes, for --help.

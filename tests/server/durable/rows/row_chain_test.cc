@@ -105,24 +105,6 @@ TEST_F(RowChainTest, WhateverHappensToRowsEachCheckpointHasThem) {
   }
 }
 
-TEST_F(RowChainTest, CountsRowsAndWaitingIdsAndBytes) {
-  for (RowId id = 0; id < 10; ++id) rows_.Make(1, {0, id}, {1, 2, 3, 4, 5, 6});
-  rows_.Wait(1, {1, 0}, 1);
-  Save(1);
-  const auto chain = Open();
-  ASSERT_THAT(chain, IsOk());
-  const auto figures = (*chain)->Count();
-  ASSERT_THAT(figures, IsOk());
-  ASSERT_THAT(*figures, SizeIs(2));
-  EXPECT_EQ((*figures)[0].table.name, "items");
-  EXPECT_EQ((*figures)[0].rows, 10u);
-  EXPECT_EQ((*figures)[0].waiting, 0u);
-  EXPECT_EQ((*figures)[1].rows, 0u);
-  EXPECT_EQ((*figures)[1].waiting, 1u);
-  EXPECT_EQ((*chain)->bytes(), files_.BytesOf("d/rows-000001-000000000001.sluice").size());
-  EXPECT_EQ((*chain)->slots(), slots_);
-}
-
 TEST_F(RowChainTest, AnotherLayoutIsRefused) {
   Save(1);
   TableSpec other = layout_->tables()[0];
