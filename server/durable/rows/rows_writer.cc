@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <string>
+#include <utility>
 
 #include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
@@ -16,19 +17,17 @@ class PartWriter {
  public:
   explicit PartWriter(WritableFile& file) : file_(file) {}
 
-  void WritePart(const std::string& bytes) {
+  void WritePart(std::string bytes) {
     const std::string checksum = LittleEndian64(Checksum(bytes));
-    Append(bytes);
-    Append(checksum);
     sums_.Add(checksum);
+    Append(std::move(bytes), checksum);
   }
 
   // Returns the file's checksum.
-  absl::StatusOr<uint64_t> WriteEnd(const std::string& bytes) {
+  absl::StatusOr<uint64_t> WriteEnd(std::string bytes) {
     sums_.Add(bytes);
     const uint64_t checksum = sums_.Get();
-    Append(bytes);
-    Append(LittleEndian64(checksum));
+    Append(std::move(bytes), LittleEndian64(checksum));
     if (!status_.ok()) return status_;
     return checksum;
   }
@@ -36,7 +35,8 @@ class PartWriter {
   const absl::Status& status() const { return status_; }
 
  private:
-  void Append(const std::string& bytes) {
+  void Append(std::string bytes, const std::string& checksum) {
+    bytes += checksum;
     if (status_.ok()) status_ = file_.Append(bytes);
   }
 

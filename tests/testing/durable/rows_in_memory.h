@@ -35,6 +35,9 @@ using RowMap = std::map<RowKey, OwnedRow>;
 
 class RowsInMemory {
  public:
+  // Begins with these rows, of which none is known to be removed.
+  explicit RowsInMemory(RowMap rows = {}) : rows_(std::move(rows)) {}
+
   // A row that a step has made; it may have been there.
   void Make(uint64_t step, RowKey key, std::vector<float> elements);
   // An id that waits for its admission.
