@@ -15,6 +15,11 @@ class MapSnapshot final : public RowSnapshot {
     ADD_FAILURE() << "nobody reads single rows here";
   }
 
+  void Find(uint32_t /*table*/, RowId /*id*/,
+            absl::FunctionRef<void(const StoredRow&)> /*take*/) const override {
+    ADD_FAILURE() << "nobody looks for single rows here";
+  }
+
   void ForEachRow(uint32_t table, uint32_t bucket, Step after,
                   absl::FunctionRef<void(const StoredRow&)> take) const override {
     for (const auto& [key, row] : rows_) {

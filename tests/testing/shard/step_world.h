@@ -28,8 +28,8 @@
 
 namespace sluice {
 
-// Makes a step on the only stripe, of the gradients that both know, and clears both. Returns what
-// StepDirector::Make() does.
+// Makes a step on the only stripe, of the gradients that both know, and clears both. Returns the
+// element of the vector that StepDirector::Make() does.
 inline absl::optional<uint64_t> MakeOn(StripeExecutor& stripe, StepDirector& director,
                                        const StepTerms& terms, const StepVectors& vectors) {
   const auto bad = director.Make(terms, [&](const StepOrder& order) {
@@ -37,7 +37,8 @@ inline absl::optional<uint64_t> MakeOn(StripeExecutor& stripe, StepDirector& dir
   });
   stripe.Clear();
   director.Clear();
-  return bad;
+  if (!bad.has_value()) return absl::nullopt;
+  return bad->element;
 }
 
 // By default a step subtracts the reduced gradient.

@@ -23,6 +23,8 @@ constexpr uint64_t kMostMemory = 16 << 20;  // the file has 24 MB
 class ManyRows final : public RowSnapshot {
  public:
   void Read(uint32_t, absl::Span<const RowId>, absl::Span<float>) const override {}
+  void Find(uint32_t /*table*/, RowId /*id*/,
+            absl::FunctionRef<void(const StoredRow&)> /*take*/) const override {}
   void ForEachRow(uint32_t, uint32_t bucket, Step,
                   absl::FunctionRef<void(const StoredRow&)> take) const override {
     for (RowId id = 0; id < kRows; ++id) {
