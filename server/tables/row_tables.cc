@@ -52,7 +52,6 @@ RowTables::RowTables(std::shared_ptr<const Layout> layout, const OptimizerConfig
                      RowPlace place, uint64_t most_bytes, Parallel& parallel)
     : store_(std::make_shared<const RowStore>(ShapesOf(*layout, optimizer), place)),
       limits_(store_, most_bytes),
-      parallel_(parallel),
       sums_(*store_, parallel) {
   for (const TableSpec& table : layout->tables()) {
     tables_.push_back(

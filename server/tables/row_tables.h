@@ -110,7 +110,6 @@ class RowTables {
 
   const std::shared_ptr<const RowStore> store_;
   const RowLimits limits_;
-  Parallel& parallel_;
   std::vector<Table> tables_;
   StepSums sums_;
   uint64_t optimizer_steps_ = 0;

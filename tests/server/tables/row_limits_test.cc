@@ -64,5 +64,21 @@ TEST(RowLimitsTest, RowsThatTakeTooMuchMemoryAreRefused) {
               IsError(Reason::kTableFull, HasSubstr("there is room for 100000")));
 }
 
+// Bytes per row, for each byte of its numbers, of a table with so many rows.
+double BytesPerByte(uint32_t width, RowId rows) {
+  TableWorld world({TableOf("items", width)});
+  const Values elements(width);
+  for (RowId id = 0; id < rows; ++id) world.server().Load(0, {id, Step(1), 0, elements});
+  return static_cast<double>(world.status(0).bytes) / static_cast<double>(rows * width * 4);
+}
+
+TEST(RowLimitsTest, ARowTakesLittleMoreThanItsNumbers) {
+  for (const RowId rows : {50'000, 70'000, 100'000}) {
+    EXPECT_LT(BytesPerByte(64, rows), 1.3) << rows;
+    EXPECT_LT(BytesPerByte(16, rows), 2) << rows;
+  }
+  EXPECT_LT(BytesPerByte(64, 300) * 300 * 64 * 4, 512'000);  // a small table is small
+}
+
 }  // namespace
 }  // namespace sluice
