@@ -1,10 +1,11 @@
 #include "server/tables/row_bucket.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "common/base/little_endian.h"
 #include "common/tensor/tensor_chunk.h"
-#include "common/tensor/vector_math.h"
+#include "server/tables/row_computer.h"
 
 namespace sluice {
 namespace {
@@ -17,43 +18,6 @@ void Prefetch(const RowRecord* record) {
   __builtin_prefetch(record);
   if (record != nullptr) __builtin_prefetch(record->elements() + 14);
 }
-
-// Computes the rows of one bucket. It needs no lock: nobody but the caller changes records.
-class RowComputer {
- public:
-  RowComputer(const RowShape& shape, const RowRule& rule)
-      : shape_(shape), rule_(rule), first_(shape.width()), mean_(shape.width()) {}
-
-  // Returns whether the row `next` is finite.
-  bool Compute(const PastRow& row, absl::Span<const float> sum, float share,
-               absl::Span<float> next) {
-    RowPiece piece;
-    piece.width = shape_.width();
-    piece.fresh = row.record == nullptr;
-    piece.sum = Mean(sum, share);
-    piece.current = piece.fresh ? First(row.id) : row.record->elements();
-    piece.next = next.data();
-    rule_.optimizer->Apply(piece);
-    return !FindNotFinite(AsPiece(next)).has_value();
-  }
-
- private:
-  const float* First(RowId id) {
-    InitializeRow(shape_.spec.initializer, shape_.initializer_key, id, absl::MakeSpan(first_));
-    return first_.data();
-  }
-
-  const float* Mean(absl::Span<const float> sum, float share) {
-    if (!rule_.row_scale.has_value()) return sum.data();
-    DivideTo(sum, share * *rule_.row_scale, absl::MakeSpan(mean_));
-    return mean_.data();
-  }
-
-  const RowShape& shape_;
-  const RowRule& rule_;
-  std::vector<float> first_;
-  std::vector<float> mean_;
-};
 
 // Gives each row that has elements its place. Returns the sum of their sizes.
 size_t PlaceRows(size_t elements, std::vector<PastRow>& rows) {
@@ -234,94 +198,6 @@ void RowBucket::Count() {
   const uint64_t index = rows_.capacity() * (sizeof(std::pair<RowId, RowRecord*>) + 1) +
                          waiting_.capacity() * (sizeof(std::pair<RowId, Waiting>) + 1);
   CountChange(pages_.bytes() + index, counted_bytes_, counts_.bytes);
-}
-
-// ---- Reading ----
-
-FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const {
-  const auto row = rows_.find(id);
-  if (row != rows_.end() && row->second->touched <= step) {
-    std::copy_n(row->second->elements(), count, to);
-    return {StoredAs::kRow, row->second->touched, 0};
-  }
-  const auto waiting = waiting_.find(id);
-  if (waiting != waiting_.end() && waiting->second.touched <= step) {
-    return {StoredAs::kWaiting, waiting->second.touched, waiting->second.touches};
-  }
-  FoundRow found;
-  history_.Find(step, key_, id, [&](const PastRows& past, const PastRow& before) {
-    found = {before.before, before.touched, before.touches};
-    if (before.before != StoredAs::kRow) return;
-    std::copy_n(past.ElementsOf(before).begin(), count, to);
-  });
-  return found;
-}
-
-void RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
-  std::vector<WantedRow> absent;
-  {
-    absl::MutexLock lock(&mu_);
-    for (const WantedRow& row : rows) {
-      const FoundRow found = Find(step, row.id, shape_.width(), row.to);
-      if (found.as != StoredAs::kRow) absent.push_back(row);
-    }
-  }
-  for (const WantedRow& row : absent) {
-    InitializeRow(shape_.spec.initializer, shape_.initializer_key, row.id,
-                  {row.to, shape_.width()});
-  }
-}
-
-std::vector<RowId> RowBucket::IdsAt(uint64_t step) const {
-  std::vector<RowId> ids;
-  {
-    absl::MutexLock lock(&mu_);
-    ids.reserve(rows_.size() + waiting_.size());
-    for (const auto& row : rows_) ids.push_back(row.first);
-    for (const auto& waiting : waiting_) ids.push_back(waiting.first);
-    history_.AppendIds(step, key_, &ids);
-  }
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  return ids;
-}
-
-std::vector<FoundRow> RowBucket::FindAt(uint64_t step, absl::Span<const RowId> ids,
-                                        absl::Span<float> elements) const {
-  std::vector<FoundRow> found;
-  found.reserve(ids.size());
-  absl::MutexLock lock(&mu_);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const size_t size = shape_.elements();
-    found.push_back(Find(step, ids[i], size, elements.data() + i * size));
-  }
-  return found;
-}
-
-std::vector<RowId> RowBucket::RemovedAt(uint64_t step, uint64_t after) const {
-  std::vector<RowId> ids;
-  absl::MutexLock lock(&mu_);
-  for (const Removed& removed : removed_) {
-    if (after < removed.step && removed.step <= step) ids.push_back(removed.id);
-  }
-  return ids;
-}
-
-std::pair<uint64_t, uint64_t> RowBucket::CountNew(absl::Span<const RowId> ids) const {
-  uint64_t rows = 0;
-  uint64_t waiting = 0;
-  absl::MutexLock lock(&mu_);
-  for (const RowId id : ids) {
-    if (rows_.contains(id)) continue;
-    const auto waits = waiting_.find(id);
-    const uint32_t touches = waits == waiting_.end() ? 0 : waits->second.touches;
-    if (shape_.Admits(touches)) {
-      ++rows;
-    } else if (touches == 0) {
-      ++waiting;
-    }
-  }
-  return {rows, waiting};
 }
 
 }  // namespace sluice

@@ -19,6 +19,7 @@
 #include "server/tables/bucket_sums.h"
 #include "server/tables/past_rows.h"
 #include "server/tables/record_pages.h"
+#include "server/tables/row_computer.h"
 #include "server/tables/row_history.h"
 #include "server/tables/row_shape.h"
 

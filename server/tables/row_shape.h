@@ -7,9 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/types/optional.h"
 #include "common/tensor/table_spec.h"
-#include "server/optimizers/row_optimizer.h"
 
 namespace sluice {
 
@@ -31,14 +29,6 @@ struct RowCounts {
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> dropped{0};
   std::atomic<uint64_t> removed{0};
-};
-
-// How the coming step computes rows. Several threads may use it.
-struct RowRule {
-  const RowOptimizer* optimizer = nullptr;  // its step has begun
-  // If present, a row's sum is divided by its share times this before the optimizer gets it, and
-  // the optimizer divides by 1.
-  absl::optional<float> row_scale;
 };
 
 }  // namespace sluice

@@ -1,0 +1,95 @@
+// What any thread may ask a bucket.
+
+#include <algorithm>
+
+#include "server/tables/row_bucket.h"
+
+namespace sluice {
+
+FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const {
+  const auto row = rows_.find(id);
+  if (row != rows_.end() && row->second->touched <= step) {
+    std::copy_n(row->second->elements(), count, to);
+    return {StoredAs::kRow, row->second->touched, 0};
+  }
+  const auto waiting = waiting_.find(id);
+  if (waiting != waiting_.end() && waiting->second.touched <= step) {
+    return {StoredAs::kWaiting, waiting->second.touched, waiting->second.touches};
+  }
+  FoundRow found;
+  history_.Find(step, key_, id, [&](const PastRows& past, const PastRow& before) {
+    found = {before.before, before.touched, before.touches};
+    if (before.before != StoredAs::kRow) return;
+    std::copy_n(past.ElementsOf(before).begin(), count, to);
+  });
+  return found;
+}
+
+void RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
+  std::vector<WantedRow> absent;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const WantedRow& row : rows) {
+      const FoundRow found = Find(step, row.id, shape_.width(), row.to);
+      if (found.as != StoredAs::kRow) absent.push_back(row);
+    }
+  }
+  for (const WantedRow& row : absent) {
+    InitializeRow(shape_.spec.initializer, shape_.initializer_key, row.id,
+                  {row.to, shape_.width()});
+  }
+}
+
+std::vector<RowId> RowBucket::IdsAt(uint64_t step) const {
+  std::vector<RowId> ids;
+  {
+    absl::MutexLock lock(&mu_);
+    ids.reserve(rows_.size() + waiting_.size());
+    for (const auto& row : rows_) ids.push_back(row.first);
+    for (const auto& waiting : waiting_) ids.push_back(waiting.first);
+    history_.AppendIds(step, key_, &ids);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+std::vector<FoundRow> RowBucket::FindAt(uint64_t step, absl::Span<const RowId> ids,
+                                        absl::Span<float> elements) const {
+  std::vector<FoundRow> found;
+  found.reserve(ids.size());
+  absl::MutexLock lock(&mu_);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const size_t size = shape_.elements();
+    found.push_back(Find(step, ids[i], size, elements.data() + i * size));
+  }
+  return found;
+}
+
+std::vector<RowId> RowBucket::RemovedAt(uint64_t step, uint64_t after) const {
+  std::vector<RowId> ids;
+  absl::MutexLock lock(&mu_);
+  for (const Removed& removed : removed_) {
+    if (after < removed.step && removed.step <= step) ids.push_back(removed.id);
+  }
+  return ids;
+}
+
+std::pair<uint64_t, uint64_t> RowBucket::CountNew(absl::Span<const RowId> ids) const {
+  uint64_t rows = 0;
+  uint64_t waiting = 0;
+  absl::MutexLock lock(&mu_);
+  for (const RowId id : ids) {
+    if (rows_.contains(id)) continue;
+    const auto waits = waiting_.find(id);
+    const uint32_t touches = waits == waiting_.end() ? 0 : waits->second.touches;
+    if (shape_.Admits(touches)) {
+      ++rows;
+    } else if (touches == 0) {
+      ++waiting;
+    }
+  }
+  return {rows, waiting};
+}
+
+}  // namespace sluice
