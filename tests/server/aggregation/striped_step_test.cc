@@ -53,9 +53,8 @@ class StripedWorld {
   Values Make(const std::vector<Gradient>& gradients, const StepTerms& terms) {
     for (size_t i = 0; i < gradients.size(); ++i)
       Add(gradients[i], terms, i + 1 == gradients.size());
-    const auto bad =
-        director_.Make(terms, [this](const StepOrder& order) { return CarryOnAll(order); });
-    bad_ = bad.has_value() ? absl::make_optional(bad->element) : absl::nullopt;
+    bad_ = ElementOf(
+        director_.Make(terms, [this](const StepOrder& order) { return CarryOnAll(order); }));
     director_.Clear();
     for (const auto& executor : executors_) executor->Clear();
     staged_.clear();

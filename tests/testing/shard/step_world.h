@@ -28,8 +28,13 @@
 
 namespace sluice {
 
-// Makes a step on the only stripe, of the gradients that both know, and clears both. Returns the
-// element of the vector that StepDirector::Make() does.
+// The element that a step without tables would make NaN or infinite.
+inline absl::optional<uint64_t> ElementOf(const absl::optional<BadNumber>& bad) {
+  return bad.has_value() ? absl::make_optional(bad->element) : absl::nullopt;
+}
+
+// Makes a step on the only stripe, of the gradients that both know, and clears both. Returns what
+// StepDirector::Make() does.
 inline absl::optional<uint64_t> MakeOn(StripeExecutor& stripe, StepDirector& director,
                                        const StepTerms& terms, const StepVectors& vectors) {
   const auto bad = director.Make(terms, [&](const StepOrder& order) {
@@ -37,8 +42,7 @@ inline absl::optional<uint64_t> MakeOn(StripeExecutor& stripe, StepDirector& dir
   });
   stripe.Clear();
   director.Clear();
-  if (!bad.has_value()) return absl::nullopt;
-  return bad->element;
+  return ElementOf(bad);
 }
 
 // By default a step subtracts the reduced gradient.
