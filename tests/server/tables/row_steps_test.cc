@@ -130,5 +130,26 @@ TEST(RowStepsTest, SquaresAreOfTheBucketsOfEachTable) {
   EXPECT_EQ(world.server().SquaresOfSums(5), expected);
 }
 
+TEST(RowStepsTest, SquaresAreTheSameOnAnyNumberOfServersAndThreads) {
+  std::vector<RowId> ids(3000);
+  Values values(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = i;
+    values[i] = std::sin(static_cast<float>(i));
+  }
+  TableWorld one({TableOf("items", 1)});
+  TableWorld::Options options;
+  options.servers = 3;
+  options.threads = 4;
+  TableWorld three({TableOf("items", 1)}, options);
+  one.Push({{0, ids}}, values);
+  three.Push({{0, ids}}, values);
+  const std::vector<double> expected = one.server().SquaresOfSums(absl::nullopt);
+  for (uint32_t bucket = 0; bucket < kRowBuckets; ++bucket) {
+    const std::vector<double> held = three.server(bucket % 3).SquaresOfSums(absl::nullopt);
+    EXPECT_EQ(held[bucket / 3], expected[bucket]);
+  }
+}
+
 }  // namespace
 }  // namespace sluice
