@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/parallel.h"
 #include "common/wire/chunk.h"
+#include "common/wire/layout.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
@@ -134,7 +135,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   bool TakeOne(absl::StatusOr<TensorChunk> chunk) {
     const bool none = ReasonOf(chunk.status()) == Reason::kBadArgument;
-    return none ? TakeSummary(chunk.status()) : TakeChunk(std::move(chunk));
+    return none ? TakeOther(chunk.status()) : TakeChunk(std::move(chunk));
   }
 
   static absl::Status Unmapped() {
@@ -152,12 +153,15 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     return true;
   }
 
-  bool TakeSummary(const absl::Status& otherwise) {
+  // Takes a message without a chunk: ids of rows, or the summary.
+  bool TakeOther(const absl::Status& otherwise) {
     v1::PushGradientsRequest message;
-    if (!DecodeMessage(message_, &message) || !message.has_summary()) {
-      return gathered_->Add(otherwise);
+    if (!DecodeMessage(message_, &message)) return gathered_->Add(otherwise);
+    if (message.has_rows()) {
+      return gathered_->AddIds(FromProto(message.rows(), gathered_->layout()));
     }
-    return gathered_->Summarize(FromProto(message.summary()));
+    return message.has_summary() ? gathered_->Summarize(FromProto(message.summary()))
+                                 : gathered_->Add(otherwise);
   }
 
   // No more messages come. The push's error may have come through a lane.
@@ -165,7 +169,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     span_.End();
     GatheredPush::Gathered gathered = gathered_->End();
     const PushCallback done = [this](const auto& outcome) { Answer(outcome); };
-    const absl::Status complete = gathered.push->gradient().CheckComplete();
+    const absl::Status complete = gathered.push->CheckComplete();
     if (!gathered.error.ok()) {
       store_.RefusePush(std::move(gathered.push), gathered.error, done);
     } else if (complete.ok()) {
