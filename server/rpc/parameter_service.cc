@@ -15,6 +15,7 @@
 #include "server/rpc/join.h"
 #include "server/rpc/lane.h"
 #include "server/rpc/pull.h"
+#include "server/rpc/pull_rows.h"
 #include "server/rpc/push.h"
 #include "server/rpc/raw_calls.h"
 #include "server/rpc/session_resources.h"
@@ -89,6 +90,16 @@ class GrpcParameterService final : public RawParameterServer {
     if (!allowed.ok()) return new Refused(allowed);
     return ServePull(*context, *request, resources_.pulls, resources_.chunks,
                      resources_.lanes.pulls, shard_);
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullRows(CallbackServerContext* context,
+                                                       const grpc::ByteBuffer* request) override {
+    absl::Status allowed = Authorize(*context);
+    if (allowed.ok()) allowed = CheckMayPullRows(*context, *request, resources_.owners);
+    if (!allowed.ok()) {
+      return new RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(allowed);
+    }
+    return ServePullRows(*context, *request, resources_.pulls, transforms_, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushLane(CallbackServerContext* context,

@@ -11,27 +11,24 @@
 #include "common/wire/encoding.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
-#include "server/rpc/call_canceller.h"
-#include "server/rpc/call_wait.h"
+#include "server/rpc/pull_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
 namespace {
 
-// First waits in the store, then perhaps until other pulls release a step, then writes. If the call
-// is cancelled while it waits, two threads may notice; the one that ends the wait finishes the
-// call.
+// First waits in the store, then perhaps until other pulls release a step, then writes.
 class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PullStream> {
  public:
   PullStream(grpc::CallbackServerContext& context, PullLimits& limits, SnapshotChunks& chunks,
              PullLanes& lanes, ParameterStore& store)
       : call_(std::make_shared<CallCanceller>(context)),
-        limits_(limits),
         snapshot_chunks_(chunks),
         lanes_(lanes),
         store_(store),
-        checksums_(ChecksumsFor(context.peer())) {}
+        checksums_(ChecksumsFor(context.peer())),
+        wait_(limits, store) {}
 
   void Start(const grpc::ByteBuffer& bytes) {
     self_ = shared_from_this();
@@ -43,7 +40,9 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
   }
 
-  void OnCancel() override { CancelWait(wait_.Cancel()); }
+  void OnCancel() override {
+    if (wait_.Cancel()) Finish(grpc::Status::CANCELLED);
+  }
 
   void OnWriteDone(bool ok) override {
     if (!ok) {
@@ -75,24 +74,14 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
     request_ = FromProto(request);
     may_share_ = request.shared();
-    auto permit = limits_.Permit(request_.session);
-    if (!permit.ok()) return permit.status();
-    permit_ = *std::move(permit);
-    permit_->OnEnd([call = call_] { call->Cancel(); });
-    return absl::OkStatus();
+    return wait_.Enter(request_.session, call_);
   }
 
   // The call may end on another thread before this returns.
   void Ask() {
     const std::shared_ptr<PullStream> self = shared_from_this();
-    const PullId id = store_.Pull(
-        request_, [this](absl::StatusOr<PullResult> result) { Begin(std::move(result)); });
-    if (id != PullId() && wait_.Begin(id)) CancelWait(id);
-  }
-
-  void CancelWait(PullId id) {
-    const bool waited = store_.CancelPull(id) || (permit_ != nullptr && permit_->Cancel());
-    if (waited) Finish(grpc::Status::CANCELLED);
+    const auto done = [this](absl::StatusOr<PullResult> result) { Begin(std::move(result)); };
+    if (wait_.Ask(request_, done)) Finish(grpc::Status::CANCELLED);
   }
 
   void Begin(absl::StatusOr<PullResult> result) {
@@ -117,7 +106,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
     const Step step = result.snapshot->step;
     const std::string encoding = encoding_.plain() ? "" : EncodingName(encoding_);
-    return permit_->Hold({step, encoding}, [this] { Ask(); });
+    return wait_.permit()->Hold({step, encoding}, [this] { Ask(); });
   }
 
   bool Shares(const Snapshot& snapshot) const {
@@ -162,7 +151,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
     header_.mutable_header()->set_step(encoded->step.value());
     store_.wire_bytes().AddChunksSent(encoded->chunks->bytes);
-    chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks), permit_);
+    chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks), wait_.permit());
     if (name_.call != 0) lanes_.Open(name_, chunks_);
     WriteHeader();
   }
@@ -189,7 +178,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       StartWrite(message);
     } else {
       span_.End();
-      permit_->StopCounting();
+      wait_.permit()->StopCounting();
       StartWriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK);
     }
   }
@@ -211,15 +200,14 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   }
 
   const std::shared_ptr<CallCanceller> call_;
-  PullLimits& limits_;
   SnapshotChunks& snapshot_chunks_;
   PullLanes& lanes_;
   ParameterStore& store_;
   const Checksums checksums_;  // of chunks without encoding
+  PullWait wait_;
   PullRequest request_;
   bool may_share_ = false;
   Encoding encoding_;
-  std::shared_ptr<PullPermit> permit_;           // null if the request is refused
   LaneName name_;                                // of this call; number 0: it has no lanes
   CallSpan span_;                                // while it is written
   absl::optional<ActivePulls::Stream> sending_;  // from then until gRPC has sent it
@@ -232,7 +220,6 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   uint64_t size_ = 0;                     // of the vector, in such a pull
   uint64_t read_ = 0;                     // number of elements read
   std::shared_ptr<PullStream> self_;      // until the call is done
-  CallWait<PullId> wait_;                 // in the store
 };
 
 }  // namespace

@@ -41,6 +41,14 @@ ChunkMessages MessagesOf(const std::vector<SnapshotPart>& parts) {
 
 }  // namespace
 
+absl::Status CheckCanBePulled(const Encoding& encoding) {
+  if (!encoding.sparse()) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("parameters cannot be pulled as ", EncodingName(encoding),
+                                ", since those that are not sent would be 0; ask for float16, "
+                                "bfloat16, int8, or float32 with a compressor"));
+}
+
 grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uint64_t offset,
                             uint64_t end, Checksums checksums) {
   const auto values = snapshot->values.span().subspan(offset, end - offset);
@@ -143,12 +151,8 @@ void SnapshotChunks::End(SessionId session) {
 
 absl::StatusOr<SnapshotChunks::EncodingPtr> SnapshotChunks::Use(const Encoding& encoding,
                                                                 SessionId session) {
-  if (encoding.sparse()) {
-    return MakeError(Reason::kBadArgument,
-                     absl::StrCat("parameters cannot be pulled as ", EncodingName(encoding),
-                                  ", since those that are not sent would be 0; ask for float16, "
-                                  "bfloat16, int8, or float32 with a compressor"));
-  }
+  const absl::Status can = CheckCanBePulled(encoding);
+  if (!can.ok()) return can;
   const std::string name = EncodingName(encoding);
   EncodingPtr unused, made;
   {

@@ -144,6 +144,9 @@ class SnapshotChunks {
   std::map<SessionId, std::string> uses_ ABSL_GUARDED_BY(mu_);
 };
 
+// BAD_ARGUMENT if the encoding is sparse.
+absl::Status CheckCanBePulled(const Encoding& encoding);
+
 // The message with a copy of elements [offset, end) of `snapshot`, not encoded. It does not keep
 // the snapshot in memory.
 grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uint64_t offset,

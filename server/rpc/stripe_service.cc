@@ -7,6 +7,7 @@
 #include "server/rpc/access/observer.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/pull.h"
+#include "server/rpc/pull_rows.h"
 #include "server/rpc/push.h"
 #include "server/rpc/raw_calls.h"
 #include "server/rpc/session_resources.h"
@@ -50,6 +51,13 @@ class GrpcStripeService final : public RawParameterServer {
     if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(allowed);
     return ServePull(*context, *request, resources_.pulls, resources_.chunks,
                      resources_.lanes.pulls, stripe_);
+  }
+
+  grpc::ServerWriteReactor<Bytes>* PullRows(Context* context, const Bytes* request) override {
+    absl::Status allowed = CheckToken(*context, token_);
+    if (allowed.ok()) allowed = CheckMayPullRows(*context, *request, resources_.owners);
+    if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(allowed);
+    return ServePullRows(*context, *request, resources_.pulls, transforms_, stripe_);
   }
 
   grpc::ServerWriteReactor<Bytes>* Join(Context* context, const Bytes* /*bytes*/) override {

@@ -14,6 +14,14 @@ absl::Status WrongRole(absl::string_view what) {
                    absl::StrCat("the caller's certificate does not have the role worker; ", what));
 }
 
+absl::Status CheckObserverPulls(const grpc::CallbackServerContext& context,
+                                const v1::PullParamsRequest& pull, const SessionOwners& owners) {
+  const absl::Status own = CheckMayUse(context, SessionId(pull.session()), owners);
+  if (!own.ok()) return own;
+  if (pull.has_encoding()) return WrongRole("its pulls may not choose an encoding");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool MayTrain(const grpc::CallbackServerContext& context) {
@@ -49,11 +57,14 @@ absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
                           const grpc::ByteBuffer& request, const SessionOwners& owners) {
   v1::PullParamsRequest pull;
   if (MayTrain(context) || !DecodeMessage(request, &pull)) return absl::OkStatus();
-  const SessionId session(pull.session());
-  const absl::Status own = CheckMayUse(context, session, owners);
-  if (!own.ok()) return own;
-  if (pull.has_encoding()) return WrongRole("its pulls may not choose an encoding");
-  return absl::OkStatus();
+  return CheckObserverPulls(context, pull, owners);
+}
+
+absl::Status CheckMayPullRows(const grpc::CallbackServerContext& context,
+                              const grpc::ByteBuffer& request, const SessionOwners& owners) {
+  v1::PullRowsRequest pull;
+  if (MayTrain(context) || !DecodeMessage(request, &pull)) return absl::OkStatus();
+  return CheckObserverPulls(context, pull.pull(), owners);
 }
 
 absl::Status CheckMayReport(const grpc::CallbackServerContext& context,

@@ -36,6 +36,9 @@ absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId s
 // pass this check; the pull's handler refuses them.
 absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
                           const grpc::ByteBuffer& request, const SessionOwners& owners);
+// The same for the bytes of a PullRowsRequest.
+absl::Status CheckMayPullRows(const grpc::CallbackServerContext& context,
+                              const grpc::ByteBuffer& request, const SessionOwners& owners);
 
 // Checks a Leave or a heartbeat. WRONG_ROLE if it reports results, because the server shows them as
 // the job's.
