@@ -200,7 +200,7 @@ TEST(WireOptimizerTest, RefusesGroupsThatAreNone) {
   EXPECT_THAT(Read("sgd {} groups { parameters: \"a\" options { averaging {} } }"),
               IsError(Reason::kBadOptimizer, HasSubstr("is of averaging, expected sgd")));
   EXPECT_THAT(Read("sgd {} groups { parameters: \"a\" options { sgd {} groups {} } }"),
-              IsError(Reason::kBadOptimizer, HasSubstr("groups of its own")));
+              IsError(Reason::kBadOptimizer, HasSubstr("groups or tables of its own")));
 }
 
 }  // namespace
