@@ -3,10 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "common/base/error.h"
-#include "common/tensor/tensor_chunk.h"
-#include "common/wire/layout.h"
 
 namespace sluice {
 namespace {

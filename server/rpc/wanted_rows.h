@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/protocol/protocol_types.h"
+#include "absl/types/span.h"
 #include "common/tensor/layout.h"
+#include "common/wire/layout.h"
 #include "server/snapshots/row_snapshot.h"
 #include "sluice/v1/parameter_server.pb.h"
 
