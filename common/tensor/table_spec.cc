@@ -98,6 +98,13 @@ std::string Describe(const TableSpec& table) {
   return text;
 }
 
+absl::Status RowOfAnotherServer(const TableSpec& table, RowId id) {
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("row ", id, " of table \"", Shown(table.name), "\" is in bucket ",
+                                BucketOf(id), ", which another server has; send it to the server "
+                                "whose index is the bucket modulo the number of servers"));
+}
+
 void InitializeRow(const RowInitializer& initializer, uint64_t key, RowId id,
                    absl::Span<float> row) {
   if (initializer.kind == RowInitializerKind::kZero) {

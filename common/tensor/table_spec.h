@@ -65,6 +65,9 @@ constexpr uint64_t MixId(uint64_t x) {
 
 constexpr uint32_t BucketOf(RowId id) { return static_cast<uint32_t>(MixId(id) >> 56); }
 
+// BAD_ARGUMENT: a push or a pull has a row that this server does not hold.
+absl::Status RowOfAnotherServer(const TableSpec& table, RowId id);
+
 // The key of a table's first values: h in table.proto. `name_checksum` is the name's XXH3-64.
 constexpr uint64_t InitializerKey(const RowInitializer& initializer, uint64_t name_checksum) {
   return MixId(initializer.seed ^ name_checksum);

@@ -151,6 +151,7 @@ StepOrder StepDirector::Start() {
   if (!terms_.clip_norm.has_value()) return Prepare(ReductionDivisors().parameters);
   StepOrder order = Give(StepOrder::Kind::kMeasureSum);
   order.optimizer.divisor = ReductionDivisors().parameters;
+  order.row_scale = RowScale(order.optimizer.divisor);
   return order;
 }
 

@@ -54,7 +54,7 @@ struct StepOrder {
   // kPrepare; each stripe counts the steps itself. kMeasureSum: only the divisor, without clipping.
   OptimizerStep optimizer;
   float statistics_divisor = 1;     // kPrepare: the mean of a pushed statistic is sum / this
-  absl::optional<float> row_scale;  // kPrepare: see RowStep
+  absl::optional<float> row_scale;  // kPrepare, kMeasureSum: see RowStep
   TrustRates trust;                 // kScale: of all ranges of the layout
 };
 

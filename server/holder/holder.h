@@ -48,7 +48,7 @@ class Holder {
   // Null before Open(). Only the thread that makes steps uses it.
   ModelExecutor* executor() { return executor_.get(); }
   // The tables, for methods that any thread may call without the mutex; null if there are none.
-  std::shared_ptr<const RowTables> tables() const {
+  std::shared_ptr<RowTables> tables() const {
     return executor_ == nullptr ? nullptr : executor_->tables();
   }
 

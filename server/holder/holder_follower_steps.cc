@@ -74,6 +74,7 @@ void HolderFollower::Do(const PublishStep& /*command*/) {
   arithmetic_->Run([this, made] {  // its current snapshot may be freed at the end
     EndStep(made.next->step);
     model_->Clear();
+    if (storage_ == nullptr) model_->ForgetRemovals(made.next->step);
     last_ = nullptr;
   });
 }
@@ -176,6 +177,7 @@ void HolderFollower::Save(const TakeCheckpoint& command, const StripeCheckpoint&
   if (!replayed.ok()) return report_(SavedReport{command.step, replayed});
   const absl::StatusOr<uint64_t> saved =
       storage_ == nullptr ? NoDirectory() : storage_->Save(command, *whole_, stripe);
+  if (saved.ok()) model_->ForgetRemovals(command.step);
   report_(SavedReport{command.step, saved.status(), saved.value_or(0)});
 }
 

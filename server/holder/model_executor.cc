@@ -84,7 +84,9 @@ void ModelExecutor::CarryOnRows(const StepOrder& order, Snapshot* next, uint64_t
   uint64_t of_rows = 0;
   switch (order.kind) {
     case StepOrder::Kind::kMeasureSum:
-      report->row_squares = tables_->SquaresOfSums(order.optimizer.divisor);
+      report->row_squares = tables_->SquaresOfSums(
+          order.row_scale.has_value() ? absl::make_optional(order.optimizer.divisor)
+                                      : absl::nullopt);
       break;
     case StepOrder::Kind::kPrepare:
       report->bad_row = tables_->Prepare({order.optimizer, order.row_scale});

@@ -55,6 +55,11 @@ class ModelExecutor {
                      const WriteProgress& progress = nullptr, uint64_t* checksum = nullptr);
   void Clear();
 
+  // No checkpoint will need the rows that were removed until that step.
+  void ForgetRemovals(Step until) {
+    if (tables_ != nullptr) tables_->ForgetRemovals(until);
+  }
+
   // What the journal records of the gradients.
   absl::Span<const float> sum() const { return stripe_.sum(); }
   std::vector<TableSums> row_sums() const;

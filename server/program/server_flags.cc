@@ -48,6 +48,10 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
                                     ? static_cast<uint64_t>(*flags.max_in_flight_mb * 1e6)
                                     : MemoryBytes() / kInFlightShare;
   options.ample_in_flight = !flags.max_in_flight_mb.has_value();
+  options.most_row_bytes = static_cast<uint64_t>(flags.max_push_rows_mb * 1e6);
+  options.most_table_bytes = flags.max_table_memory_mb.has_value()
+                                 ? static_cast<uint64_t>(*flags.max_table_memory_mb * 1e6)
+                                 : MemoryBytes() / 2;
   return options;
 }
 
@@ -89,6 +93,16 @@ void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
       "MB or 64 gradients, whichever is more, but at most a quarter of the memory that this "
       "process "
       "may use)")
+      ->check(NumberFrom(0, 1e12));
+  group
+      .add_option("--max-push-rows", flags.max_push_rows_mb,
+                  "MB of rows of tables that one push may have: 8 bytes for each id and 4 for each "
+                  "element")
+      ->check(NumberFrom(0, 1e12))
+      ->capture_default_str();
+  AddOptional(group, "--max-table-memory", flags.max_table_memory_mb,
+              "MB of memory for tables on this server, with the optimizer's slots; a push that "
+              "would need more is refused (default: half of the memory that this process may use)")
       ->check(NumberFrom(0, 1e12));
   group
       .add_option("--max-streams", flags.max_streams,

@@ -119,9 +119,11 @@ class PullRowsStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     WriteHeader(*result);
   }
 
-  static absl::Status CheckHasRows(const absl::StatusOr<PullResult>& result) {
+  absl::Status CheckHasRows(const absl::StatusOr<PullResult>& result) const {
     if (!result.ok()) return result.status();
-    if (result->snapshot != nullptr && result->snapshot->rows != nullptr) return absl::OkStatus();
+    if (result->snapshot != nullptr && result->snapshot->rows != nullptr) {
+      return wanted_.CheckHeldBy(*result->snapshot->rows);
+    }
     return MakeError(Reason::kBadArgument, "the server holds no rows; pull the parameters only");
   }
 

@@ -54,6 +54,15 @@ WantedRows::WantedRows(std::vector<RowIds> rows, std::shared_ptr<const Layout> l
   for (const RowIds& of_table : rows_) size_ += of_table.ids.size() * WidthOf(of_table);
 }
 
+absl::Status WantedRows::CheckHeldBy(const RowSnapshot& rows) const {
+  for (const RowIds& of_table : rows_) {
+    for (const RowId id : of_table.ids) {
+      if (!rows.Holds(id)) return RowOfAnotherServer(layout_->tables()[of_table.table], id);
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::vector<float> WantedRows::Next(const RowSnapshot& from) {
   std::vector<float> chunk(std::min<uint64_t>(kChunkElements, size_ - offset_));
   uint64_t filled = 0;

@@ -31,6 +31,9 @@ class WantedRows {
   static absl::StatusOr<WantedRows> Create(const v1::PullRowsRequest& request,
                                            std::shared_ptr<const Layout> layout);
 
+  // BAD_ARGUMENT if one of them is of another server.
+  absl::Status CheckHeldBy(const RowSnapshot& rows) const;
+
   bool done() const { return entry_ == rows_.size(); }
   // The elements of all rows.
   uint64_t size() const { return size_; }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "server/admission/draining.h"
 
@@ -36,13 +37,28 @@ bool AllMustArrive(const Consistency& consistency) {
 // How many gradients may be in flight.
 uint32_t MaxInFlight(const Layout& layout, const ShardOptions& options,
                      const Consistency& consistency) {
-  const uint64_t bytes = std::max<uint64_t>(layout.size() * sizeof(float), 1);
+  const uint64_t rows = layout.tables().empty() ? 0 : options.most_row_bytes;
+  const uint64_t bytes = std::max<uint64_t>(layout.size() * sizeof(float) + rows, 1);
   uint64_t vectors = options.max_in_flight_bytes / bytes;
   if (options.ample_in_flight && !AllMustArrive(consistency)) {
     vectors = std::min(vectors, std::max(kAmpleVectors, kAmpleBytes / bytes));
   }
   return static_cast<uint32_t>(
       std::min<uint64_t>(std::max<uint64_t>(vectors, InFlightLimit::kFewest), UINT32_MAX));
+}
+
+// BAD_ARGUMENT if the push may not bring the rows that its header announces.
+absl::Status CheckRows(const PushHeader& header, const Layout& layout, uint64_t most) {
+  if (header.row_bytes == 0) return absl::OkStatus();
+  if (layout.tables().empty()) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("field row_bytes is ", header.row_bytes,
+                                  ", but the model has no tables; expected 0"));
+  }
+  if (header.row_bytes <= most) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("field row_bytes is ", header.row_bytes, ", expected at most ",
+                                most, "; push smaller batches, or raise --max-push-rows"));
 }
 
 }  // namespace
@@ -273,6 +289,10 @@ void Coordinator::OnInitialized(Completions* completions) {
 PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                               std::function<void()> cancel, Completions* completions) {
   absl::StatusOr<PushHeader> acceptable = header;
+  if (header.ok() && has_model()) {
+    const absl::Status rows = CheckRows(*header, *roster_.layout(), options_.most_row_bytes);
+    if (!rows.ok()) acceptable = rows;
+  }
   if (!initialized()) acceptable = NotInitializedError();
   if (!journal_error_.ok()) acceptable = journal_error_;
   if (draining()) acceptable = serving_;

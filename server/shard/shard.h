@@ -221,7 +221,7 @@ class Shard final : public ParameterStore {
       ABSL_LOCKS_EXCLUDED(mu_);
   void EndSessions() ABSL_LOCKS_EXCLUDED(mu_);
   void DropPull(const PullName& name) ABSL_LOCKS_EXCLUDED(mu_);
-  std::shared_ptr<const RowTables> TablesHere() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<RowTables> TablesHere() const ABSL_LOCKS_EXCLUDED(mu_);
   void Gather(std::unique_ptr<PendingPush> push, const HaveReport& own, PushCallback done)
       ABSL_LOCKS_EXCLUDED(mu_);
   void OnGathered(Arrival arrival, const HaveReport& whole) ABSL_LOCKS_EXCLUDED(mu_);
@@ -276,6 +276,7 @@ class Shard final : public ParameterStore {
   Recovery recovery_ ABSL_GUARDED_BY(mu_) = Recovery::kDone;
   CheckpointRequests checkpoints_ ABSL_GUARDED_BY(mu_);
   StepJournal* journal_ = nullptr;
+  bool saves_ = false;  // checkpoints are taken by themselves
   std::function<void(Step)> step_listener_;
   // Only the advancing thread uses them. The last two are null before the model is known.
   StepStopwatch stopwatch_;

@@ -81,7 +81,7 @@ PushId Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
   return gathers;
 }
 
-std::shared_ptr<const RowTables> Shard::TablesHere() const {
+std::shared_ptr<RowTables> Shard::TablesHere() const {
   absl::MutexLock lock(&mu_);
   return holder_.tables();
 }

@@ -12,6 +12,18 @@
 #include "server/shard/shard.h"
 
 namespace sluice {
+namespace {
+
+// The latest step of that incarnation that was saved.
+absl::optional<Step> LatestOf(const std::vector<CheckpointKey>& saved, Incarnation incarnation) {
+  absl::optional<Step> latest;
+  for (const CheckpointKey& key : saved) {
+    if (key.incarnation == incarnation) latest = std::max(latest.value_or(key.step), key.step);
+  }
+  return latest;
+}
+
+}  // namespace
 
 // ---- Recovery ----
 
@@ -162,6 +174,7 @@ void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
 void Shard::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) {
   absl::MutexLock lock(&mu_);
   checkpoints_.SetPeriodic(steps, std::move(taken));
+  saves_ = true;
 }
 
 // Called when there are parameters.
@@ -192,6 +205,9 @@ void Shard::TakeCheckpoint(CheckpointCallback taken) {
 }
 
 void Shard::KeepCheckpoints(std::vector<CheckpointKey> keep) {
+  const absl::optional<Step> saved = LatestOf(keep, options_.incarnation);
+  const std::shared_ptr<RowTables> tables = TablesHere();
+  if (tables != nullptr && saved.has_value()) tables->ForgetRemovals(*saved);
   absl::MutexLock lock(&mu_);
   others_.Send(sluice::KeepCheckpoints{std::move(keep)});
 }

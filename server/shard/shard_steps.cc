@@ -144,6 +144,7 @@ void Shard::Apply(const Work& work) {
   director_->Clear();
   model_->Clear();
   if (given_up) return;
+  if (!saves_) model_->ForgetRemovals(step.next->step);
   if (step_listener_) step_listener_(step.next->step);
   CompletingLock lock(&mu_);  // step.current may be freed, after that
   if (others_.stopped()) return;

@@ -26,6 +26,9 @@ class RowSnapshot {
  public:
   virtual ~RowSnapshot() = default;
 
+  // Whether the row of `id` is of this server's buckets, whether it exists or not.
+  virtual bool Holds(RowId id) const = 0;
+
   // Copies the rows of `ids` to `to`, one after the other. Rows that do not exist have their first
   // values. `ids` are of this server's buckets, in any order.
   virtual void Read(uint32_t table, absl::Span<const RowId> ids, absl::Span<float> to) const = 0;

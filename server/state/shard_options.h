@@ -73,7 +73,10 @@ struct ShardOptions {
   LearningRateSchedule schedule;
   Guards guards;
   SnapshotMemory snapshots = SnapshotMemory::kPrivate;
-  // Memory for the rows of tables, with their slots and index.
+  // Bytes of rows that a push may have (PushHeader::row_bytes). A model with tables has room in
+  // flight for the vector and as many bytes, for each push.
+  uint64_t most_row_bytes = uint64_t{64} << 20;
+  // Memory for the rows of tables on this server, with their slots and index.
   uint64_t most_table_bytes = std::numeric_limits<uint64_t>::max();
   AttachmentHook on_attachments;  // may be null
   SpanListener on_span;           // may be null; hears how long the parts of the work take

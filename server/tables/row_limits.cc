@@ -85,7 +85,19 @@ absl::Status RowLimits::CheckGrowth(const StagedRows& rows, const GrowthOf& grow
   return absl::OkStatus();
 }
 
+absl::Status RowLimits::CheckPlace(const StagedRows& rows) const {
+  for (const RowIds& entry : rows.ids()) {
+    for (const RowId id : entry.ids) {
+      if (store_->place().Holds(BucketOf(id))) continue;
+      return RowOfAnotherServer(store_->table(entry.table).shape.spec, id);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RowLimits::Check(const StagedRows& rows) const {
+  const absl::Status place = CheckPlace(rows);
+  if (!place.ok()) return place;
   const absl::Status fits = CheckGrowth(rows, [this](const RowIds& entry) { return Bound(entry); });
   if (fits.ok()) return fits;
   return CheckGrowth(rows, [this](const RowIds& entry) { return Count(entry); });

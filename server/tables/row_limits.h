@@ -30,6 +30,7 @@ class RowLimits {
     uint64_t bytes = 0;
   };
 
+  absl::Status CheckPlace(const StagedRows& rows) const;
   // At most, and exactly.
   Growth Bound(const RowIds& rows) const;
   Growth Count(const RowIds& rows) const;

@@ -41,7 +41,7 @@ struct RowStep {
   absl::optional<float> row_scale;
 };
 
-// Externally synchronized, but for CheckFits() and Describe(). Rows that belong to other servers'
+// Externally synchronized, but for CheckFits(), Describe() and ForgetRemovals(). Rows that belong to other servers'
 // buckets are left out.
 class RowTables {
  public:
@@ -91,7 +91,7 @@ class RowTables {
 
   // ---- Any thread ----
 
-  // TABLE_FULL if the push would make more rows than a table, or the memory, may have. Rows of
+  // BAD_ARGUMENT if a row is of another server's buckets. TABLE_FULL if the push would make more rows than a table, or the memory, may have. Rows of
   // pushes that arrive at the same time are not counted, so the limit may be passed by those.
   absl::Status CheckFits(const StagedRows& rows) const;
   std::vector<TableStatus> Describe() const;

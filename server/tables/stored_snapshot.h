@@ -20,6 +20,7 @@ class StoredSnapshot final : public RowSnapshot {
   StoredSnapshot(const StoredSnapshot&) = delete;
   StoredSnapshot& operator=(const StoredSnapshot&) = delete;
 
+  bool Holds(RowId id) const override { return store_->place().Holds(BucketOf(id)); }
   void Read(uint32_t table, absl::Span<const RowId> ids, absl::Span<float> to) const override;
   void Find(uint32_t table, RowId id,
             absl::FunctionRef<void(const StoredRow&)> take) const override;

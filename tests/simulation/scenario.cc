@@ -37,7 +37,9 @@ Layout DrawLayout(Dice& dice, uint32_t servers) {
 }
 
 void DrawRoom(Dice& dice, Scenario* scenario) {
-  const uint64_t vector = scenario->layout.size() * sizeof(float);
+  scenario->options.most_row_bytes = 1000;
+  const uint64_t rows = scenario->layout.tables().empty() ? 0 : scenario->options.most_row_bytes;
+  const uint64_t vector = scenario->layout.size() * sizeof(float) + rows;
   if (dice.Percent(30)) {
     scenario->room = UINT32_MAX;
     return;

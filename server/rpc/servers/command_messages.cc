@@ -107,6 +107,7 @@ v1::StepOrder::Kind KindToProto(Kind kind) {
 void Put(const StepOrder& command, v1::SequencerMessage* message) {
   v1::StepOrder& order = *message->mutable_step_order();
   order.set_kind(KindToProto(command.kind));
+  if (command.row_scale.has_value()) order.set_row_scale(*command.row_scale);
   if (command.kind == Kind::kPrepare) {
     order.set_divisor(command.optimizer.divisor);
     for (const double rate : command.optimizer.learning_rates) order.add_learning_rates(rate);
@@ -115,7 +116,6 @@ void Put(const StepOrder& command, v1::SequencerMessage* message) {
     order.set_decays(ordered.decays);
     order.set_lateness(ordered.lateness);
     order.set_statistics_divisor(command.statistics_divisor);
-    if (command.row_scale.has_value()) order.set_row_scale(*command.row_scale);
   } else if (command.kind == Kind::kMeasureSum) {
     order.set_divisor(command.optimizer.divisor);
   } else if (command.kind == Kind::kScale) {

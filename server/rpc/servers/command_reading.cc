@@ -114,9 +114,6 @@ absl::Status ReadPrepare(const v1::StepOrder& message, StepOrder* order) {
   absl::Status sound = CheckPositive("divisor", message.divisor());
   if (sound.ok()) sound = CheckPositive("statistics_divisor", message.statistics_divisor());
   if (sound.ok()) sound = CheckNotNegative("lateness", message.lateness());
-  if (sound.ok() && message.has_row_scale()) {
-    sound = CheckPositive("row_scale", message.row_scale());
-  }
   for (const double rate : message.learning_rates()) {
     if (sound.ok()) sound = CheckNotNegative("learning_rates", rate);
   }
@@ -128,7 +125,6 @@ absl::Status ReadPrepare(const v1::StepOrder& message, StepOrder* order) {
     order->optimizer.ordered = OrderedMomentum{message.decays(), message.lateness()};
   }
   order->statistics_divisor = message.statistics_divisor();
-  if (message.has_row_scale()) order->row_scale = message.row_scale();
   return absl::OkStatus();
 }
 
@@ -142,6 +138,10 @@ Command Read(const v1::StepOrder& message) {
   if (order.kind == Kind::kMeasureSum) {
     sound = CheckPositive("divisor", message.divisor());
     order.optimizer.divisor = message.divisor();
+  }
+  if (sound.ok() && message.has_row_scale()) {
+    sound = CheckPositive("row_scale", message.row_scale());
+    order.row_scale = message.row_scale();
   }
   if (!sound.ok()) return sound;
   if (order.kind == Kind::kScale) {

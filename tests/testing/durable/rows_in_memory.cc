@@ -10,6 +10,7 @@ class MapSnapshot final : public RowSnapshot {
   MapSnapshot(RowMap rows, std::vector<std::pair<uint64_t, RowKey>> removed)
       : rows_(std::move(rows)), removed_(std::move(removed)) {}
 
+  bool Holds(RowId /*id*/) const override { return true; }
   void Read(uint32_t /*table*/, absl::Span<const RowId> /*ids*/,
             absl::Span<float> /*to*/) const override {
     ADD_FAILURE() << "nobody reads single rows here";

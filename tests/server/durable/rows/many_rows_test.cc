@@ -22,6 +22,7 @@ constexpr uint64_t kMostMemory = 16 << 20;  // the file has 24 MB
 // Makes its rows when they are asked for: row i has the element i.
 class ManyRows final : public RowSnapshot {
  public:
+  bool Holds(RowId /*id*/) const override { return true; }
   void Read(uint32_t, absl::Span<const RowId>, absl::Span<float>) const override {}
   void Find(uint32_t /*table*/, RowId /*id*/,
             absl::FunctionRef<void(const StoredRow&)> /*take*/) const override {}
