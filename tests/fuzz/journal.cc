@@ -18,6 +18,7 @@
 #include "server/durable/format/saved_state.h"
 #include "server/durable/journal/journal_format.h"
 #include "server/durable/journal/journal_replay.h"
+#include "server/durable/journal/row_sums_format.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
@@ -29,35 +30,42 @@ namespace {
 
 constexpr char kDirectory[] = "d";
 
-// A record of the state that the input has, and of a sum of that many elements if it says so.
+// Of the tables of the model.
+const std::vector<uint32_t> kWidths = {2, 1};
+
+// A record of the state and the rows that the input has, and of a sum of that many elements if it
+// says so.
 std::string TakeRecord(Input& input, uint64_t elements) {
   const bool has_sum = input.Byte() % 2 == 0;
   const Values sum(has_sum ? elements : 0, 0.5f);
   const std::string state(input.Word());
-  const JournalFrame frame = FrameOf(state, sum);
-  return absl::StrCat(frame.head, BytesOf(sum), frame.tail);
+  const std::string rows(input.Byte() % 2 == 0 ? input.Word() : "");
+  const JournalFrame frame = FrameOf(state, sum, rows);
+  return absl::StrCat(frame.head, BytesOf(sum), rows, frame.tail);
 }
 
 void CheckComesBack(const JournaledStep& step, uint64_t elements) {
-  const std::string state = EncodeSavedStep(step.record);
-  const JournalFrame frame = FrameOf(state, step.sum.span());
+  const std::string state = EncodeSavedStep(step.record, CountsOf(step.rows));
+  const std::string rows = EncodeRowSums(step.rows);
+  const JournalFrame frame = FrameOf(state, step.sum.span(), rows);
   FaultyFiles files;
   CHECK((*files.Create("d/again"))
-            ->Append(absl::StrCat(frame.head, BytesOf(step.sum.span()), frame.tail))
+            ->Append(absl::StrCat(frame.head, BytesOf(step.sum.span()), rows, frame.tail))
             .ok());
   const auto file = files.Open("d/again");
-  JournalReader reader(**file, elements);
+  JournalReader reader(**file, elements, kWidths);
   const auto again = reader.Next();
   CHECK(again.ok()) << again.status();
   CHECK(again->has_value());
-  CHECK(EncodeSavedStep((*again)->record) == state);
+  CHECK(EncodeSavedStep((*again)->record, CountsOf((*again)->rows)) == state);
+  CHECK(EncodeRowSums((*again)->rows) == rows);
   CHECK(BytesOf((*again)->sum.span()) == BytesOf(step.sum.span()));
   const auto end = reader.Next();
   CHECK(end.ok() && !end->has_value());
 }
 
 void ReadAll(const ReadableFile& file, uint64_t elements) {
-  JournalReader reader(file, elements);
+  JournalReader reader(file, elements, kWidths);
   for (;;) {
     const auto next = reader.Next();
     if (!next.ok()) {
