@@ -99,10 +99,11 @@ std::string Describe(const TableSpec& table) {
 }
 
 absl::Status RowOfAnotherServer(const TableSpec& table, RowId id) {
-  return MakeError(Reason::kBadArgument,
-                   absl::StrCat("row ", id, " of table \"", Shown(table.name), "\" is in bucket ",
-                                BucketOf(id), ", which another server has; send it to the server "
-                                "whose index is the bucket modulo the number of servers"));
+  return MakeError(
+      Reason::kBadArgument,
+      absl::StrCat("row ", id, " of table \"", Shown(table.name), "\" is in bucket ", BucketOf(id),
+                   ", which another server has; send it to the server "
+                   "whose index is the bucket modulo the number of servers"));
 }
 
 void InitializeRow(const RowInitializer& initializer, uint64_t key, RowId id,

@@ -171,9 +171,18 @@ std::shared_ptr<const RowSnapshot> RowTables::Copy(Step made) {
   return Snapshot(made);
 }
 
+// A bucket had its turn to remove rows in at most one of kRowBuckets steps.
 void RowTables::ForgetRemovals(Step until) {
-  for (size_t table = 0; table < store_->tables(); ++table) {
-    for (const auto& bucket : store_->table(table).buckets) bucket->ForgetRemovals(until.value());
+  const uint64_t before = forgotten_.exchange(until.value());
+  const uint64_t turns =
+      std::min<uint64_t>(until.value() - std::min(before, until.value()), kRowBuckets);
+  for (uint64_t turn = 0; turn < turns; ++turn) {
+    const auto bucket = static_cast<uint32_t>((until.value() - turn) % kRowBuckets);
+    if (!store_->place().Holds(bucket)) continue;
+    for (uint32_t table = 0; table < store_->tables(); ++table) {
+      if (store_->table(table).shape.spec.evict_after == 0) continue;
+      store_->bucket(table, bucket).ForgetRemovals(until.value());
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #ifndef SLUICE_SERVER_TABLES_ROW_TABLES_H_
 #define SLUICE_SERVER_TABLES_ROW_TABLES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -41,8 +42,8 @@ struct RowStep {
   absl::optional<float> row_scale;
 };
 
-// Externally synchronized, but for CheckFits(), Describe() and ForgetRemovals(). Rows that belong to other servers'
-// buckets are left out.
+// Externally synchronized, but for CheckFits(), Describe() and ForgetRemovals(). Rows that belong
+// to other servers' buckets are left out.
 class RowTables {
  public:
   // `optimizer` is valid and fits `layout`, which has tables. `most_bytes` limits the memory of all
@@ -91,8 +92,9 @@ class RowTables {
 
   // ---- Any thread ----
 
-  // BAD_ARGUMENT if a row is of another server's buckets. TABLE_FULL if the push would make more rows than a table, or the memory, may have. Rows of
-  // pushes that arrive at the same time are not counted, so the limit may be passed by those.
+  // BAD_ARGUMENT if a row is of another server's buckets. TABLE_FULL if the push would make more
+  // rows than a table, or the memory, may have. Rows of pushes that arrive at the same time are not
+  // counted, so the limit may be passed by those.
   absl::Status CheckFits(const StagedRows& rows) const;
   std::vector<TableStatus> Describe() const;
 
@@ -113,6 +115,7 @@ class RowTables {
   std::vector<Table> tables_;
   StepSums sums_;
   uint64_t optimizer_steps_ = 0;
+  std::atomic<uint64_t> forgotten_{0};  // step until which removals are forgotten
   std::shared_ptr<PastStep> prepared_;  // null if no step is prepared
 };
 

@@ -27,14 +27,6 @@
 namespace sluice {
 namespace {
 
-v1::Layout ToProto(const Layout& layout) {
-  v1::Layout message;
-  for (const LayoutRange& range : layout.ranges()) {
-    *message.add_ranges() = sluice::ToProto(range);
-  }
-  return message;
-}
-
 // What a message says; of any kind, in a form that may have failed.
 absl::StatusOr<PullRequest> Taken(const v1::PullParamsRequest& message) {
   return FromProto(message);

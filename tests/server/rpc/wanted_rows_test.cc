@@ -27,6 +27,8 @@ class NumberedRows final : public RowSnapshot {
     ASSERT_EQ(to.size(), ids.size() * width);
     for (size_t i = 0; i < to.size(); ++i) to[i] = 1000.0f * table + ids[i / width];
   }
+  bool Holds(RowId id) const override { return id < 1000; }
+  void Find(uint32_t, RowId, absl::FunctionRef<void(const StoredRow&)>) const override {}
   void ForEachRow(uint32_t, uint32_t, Step,
                   absl::FunctionRef<void(const StoredRow&)>) const override {}
   void ForEachRemoved(uint32_t, uint32_t, Step, absl::FunctionRef<void(RowId)>) const override {}
@@ -135,6 +137,14 @@ TEST_F(WantedRowsTest, RefusesMoreIdsThanTheLimitInAllTables) {
 TEST_F(WantedRowsTest, RefusesAModelWithoutTables) {
   layout_ = LayoutOf({});
   EXPECT_THAT(Judged({}), IsError(Reason::kBadArgument, HasSubstr("has no tables")));
+}
+
+TEST_F(WantedRowsTest, RefusesARowOfAnotherServer) {
+  const auto here = WantedRows::Create(RequestFor({{0, {1, 999}}}), layout_);
+  EXPECT_THAT(here->CheckHeldBy(NumberedRows(layout_)), IsOk());
+  const auto elsewhere = WantedRows::Create(RequestFor({{0, {1, 1000}}}), layout_);
+  EXPECT_THAT(elsewhere->CheckHeldBy(NumberedRows(layout_)),
+              IsError(Reason::kBadArgument, HasSubstr("row 1000 of table")));
 }
 
 }  // namespace

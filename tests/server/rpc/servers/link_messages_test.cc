@@ -45,7 +45,7 @@ std::vector<HolderCommand> AllCommands() {
           AdmitPush{PushId(6), kName, true},
           DropPush{PushId(), kName},
           TakeParameters{PushId(6), Step(7)},
-          AddPush{PushId(6), {0.5f, 2}, true},
+          AddPush{PushId(6), {0.5f, 2, 3}, true},
           PrepareOrder(),
           scale,
           PublishStep(),
@@ -107,7 +107,8 @@ SummaryReport Summary() {
 TEST(ReportMessagesTest, ComeBackAsTheyWere) {
   HaveReport have = {PushId(6), MakeError(Reason::kNotFinite, "NaN at 3"), absl::nullopt, 12};
   HaveReport whole = {PushId(6), absl::OkStatus(), 2.5, 12};
-  StripeReport carried = {{1, 2}, {{3, 4}, {5, 6}}, 7, {0.5f}, {9, 10}};
+  StripeReport carried = {{1, 2}, {7, 8}, {{3, 4}, {5, 6}}, 7, BadRow{1, ~RowId{0}},
+                          {0.5f}, {9, 10}};
   for (const HolderReport& report :
        std::vector<HolderReport>{have, whole, carried, LoadedReport{absl::OkStatus(), Step(8)},
                                  LoadedReport{absl::DataLossError("torn"), Step()},
