@@ -36,7 +36,7 @@ def stubs():
     """The folder with Python's code for the messages. Python can import from it, too."""
     folder = tempfile.TemporaryDirectory()
     protos = ["google/rpc/error"] + [f"sluice/v1/{name}" for name in
-                                     ("inspector", "parameter_server", "tensor", "training")]
+                                     ("inspector", "parameter_server", "table", "tensor", "training")]
     subprocess.run(["protoc", "-Iproto", f"--python_out={folder.name}", f"--grpc_python_out={folder.name}",
                     "--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin",
                     *(f"proto/{proto}.proto" for proto in protos)], check=True)
