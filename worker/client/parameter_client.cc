@@ -73,11 +73,11 @@ void ParameterClient::GiveUpEarly() {
 }
 
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
-  const bool holds_back =
-      !complete_ || connection_->measures_push() || (auto_ != nullptr && auto_->holds_back());
+  const bool holds_back = !complete_ || !request_.layout.tables().empty() ||
+                          connection_->measures_push() || (auto_ != nullptr && auto_->holds_back());
   if (!early_.has_value() && holds_back) return;
   if (!early_.has_value()) {
-    early_.emplace(Round{NextHeader(), nullptr});
+    early_.emplace(Round{NextHeader(), nullptr, nullptr});
     StartPush(*early_, BatchIs::kInSummary);
   }
   Round& round = *early_;
@@ -94,7 +94,9 @@ void ParameterClient::StartPush(Round& round, BatchIs batch) const {
   const uint64_t elements = request_.layout.size();
   round.sent =
       encoder_ == nullptr ? GradientEncoder::Sent{Coverage(elements)} : encoder_->NothingSent();
-  round.push = connection_->StartPush(round.header, elements, batch);
+  const RowGradients none;
+  round.push = connection_->StartPush(round.header, elements, batch,
+                                      round.rows == nullptr ? none : *round.rows);
 }
 
 // Sends what was not sent early. If it breaks off, the push has ended, and `sent` is not used any
@@ -116,6 +118,7 @@ void ParameterClient::SendRest(const SharedFloats& gradient, Round& round) const
 absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradient,
                                                       uint32_t samples, absl::optional<float> loss,
                                                       absl::Span<float> parameters) {
+  const std::shared_ptr<const RowGradients> rows = std::exchange(rows_, nullptr);
   if (!complete_) {
     LOG(WARNING) << Shown(request_.worker) << " drops a gradient: an error has left its parameters "
                  << "incomplete, and it pulls them again";
@@ -123,11 +126,12 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
   }
   const bool overwrites = gradient.values.data() == parameters.data();
   const bool early = early_.has_value();
-  Round round = early ? *std::move(early_) : Round{NextHeader(), nullptr};
+  Round round = early ? *std::move(early_) : Round{NextHeader(), rows, nullptr};
   early_.reset();
   PushHeader header = round.header;
   header.samples = samples;
   header.loss = loss;
+  if (rows != nullptr) header.row_bytes = RowBytesOf(*rows);
   round.header = header;
   for (int failures = 0;;) {
     auto report = TryExchange(round, gradient, parameters);
@@ -154,7 +158,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
     }
     if (overwrites && !complete_) return EndOverwritten(round, parameters);
     header.session = welcome_.session;
-    round = Round{header, nullptr};
+    round = Round{header, rows, nullptr};
   }
 }
 

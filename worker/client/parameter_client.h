@@ -63,12 +63,27 @@ class ParameterClient {
   absl::StatusOr<RoundReport> PushPull(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
+  // Sets the rows whose gradients the next PushPull() pushes, of tables of the layout. If it drops
+  // the gradient, it drops them, too.
+  void SetRows(RowGradients rows) { rows_ = std::make_shared<const RowGradients>(std::move(rows)); }
+
+  // Writes rows to `to`, one after the other: of tables in ascending order, and their ids. They are
+  // of a step that is not earlier than the parameters that this worker holds. Repeats the pull as
+  // PushPull() does, and joins again if the session ends.
+  absl::Status PullRows(const std::vector<RowIds>& rows, absl::Span<float> to);
+  // Begins to pull them, and returns at once. FinishRows() takes what this returned, and does what
+  // PullRows() does if it has failed. Other calls may be made between the two.
+  std::unique_ptr<PendingPull> StartRows(const std::vector<RowIds>& rows);
+  absl::Status FinishRows(std::unique_ptr<PendingPull> pull, const std::vector<RowIds>& rows,
+                          absl::Span<float> to);
+
   // Adds an attachment to the next push that begins. BAD_ARGUMENT if that push has too many.
   absl::Status Attach(Attachment attachment);
 
   // Sends a part of the gradient that the next PushPull() pushes, while the rest is still being
-  // computed. Each element is sent once, in any order, and must not change until PushPull(). This
-  // never fails: PushPull() sends what could not be sent, or pushes the whole gradient again.
+  // computed. If the model has tables, nothing is sent early: rows come first, and are not known.
+  // Each element is sent once, in any order, and must not change until PushPull(). This never
+  // fails: PushPull() sends what could not be sent, or pushes the whole gradient again.
   void SendEarly(uint64_t offset, const SharedFloats& part);
 
   // Drops the gradient of which a part was sent early. Its attachments go with the next push,
@@ -101,9 +116,11 @@ class ParameterClient {
   absl::Status TryToBegin(Earlier earlier, absl::Span<float> parameters);
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
   absl::Status Rejoin();
+  absl::Status CheckHasRows() const;
   void LogReturn() const;
   struct Round {  // a push, of which a part may have been sent
     PushHeader header;
+    std::shared_ptr<const RowGradients> rows;  // or null
     std::unique_ptr<OutgoingPush> push;        // null before StartPush()
     GradientEncoder::Sent sent = {};           // without an encoder, of the whole vector
     bool open = true;                          // the push accepts more parts
@@ -140,10 +157,11 @@ class ParameterClient {
   Incarnation incarnation_;             // of the server that made that step
   double learning_rate_ = 0;            // of that step; 0 if unknown
   Sequence sequence_;
-  Attachments attachments_;      // of the next push
-  absl::optional<Round> early_;  // begun by SendEarly()
-  Transfer pushed_;              // the latest push
-  Transfer pulled_;              // the latest pull
+  Attachments attachments_;                   // of the next push
+  std::shared_ptr<const RowGradients> rows_;  // of the next push, or null
+  absl::optional<Round> early_;               // begun by SendEarly()
+  Transfer pushed_;                           // the latest push
+  Transfer pulled_;                           // the latest pull
 };
 
 }  // namespace sluice

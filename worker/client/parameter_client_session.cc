@@ -175,9 +175,22 @@ absl::Status ParameterClient::Rejoin() {
     if (!connected.ok()) return connected;
     joined = OpenSession();
     if (joined.ok()) LogReturn();
-    if (joined.ok() || !IsLost(joined)) return joined;
+    if (joined.ok()) return CheckHasRows();
+    if (!IsLost(joined)) return joined;
   }
   return joined;
+}
+
+// No worker has the rows, so a server that comes back without them has lost them.
+absl::Status ParameterClient::CheckHasRows() const {
+  const bool has_trained = incarnation_ != Incarnation();
+  if (request_.layout.tables().empty() || server_has_parameters_ || !has_trained) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(
+      "the server came back without parameters, and has lost the rows of the model's tables, which "
+      "no worker has: start the job again, and give the server --checkpoint-dir, from which it "
+      "comes back with them");
 }
 
 void ParameterClient::LogReturn() const {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -20,6 +21,7 @@
 #include "common/tensor/chunk_encoding.h"
 #include "common/tensor/shared_floats.h"
 #include "common/tensor/stripe_span.h"
+#include "worker/connection/row_gradient.h"
 
 namespace sluice {
 
@@ -134,9 +136,16 @@ class ServerConnection {
     return StartOffer(session, 0, parameters.size())->Send(parameters);
   }
 
-  // Starts to push a gradient of `elements` elements, and returns at once.
+  // Starts to push a gradient of `elements` elements, and of these rows, which are sent at once:
+  // header.row_bytes counts them. Blocks only while the server accepts no more rows.
   virtual std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
-                                                  BatchIs batch) = 0;
+                                                  BatchIs batch, const RowGradients& rows) = 0;
+
+  // The same without rows. Returns at once.
+  std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
+                                          BatchIs batch) {
+    return StartPush(header, elements, batch, {});
+  }
 
   // Sets the encoding of parameters that are pulled from now on. It is not sparse.
   virtual void UsePullEncoding(const Encoding& encoding) = 0;
@@ -150,6 +159,12 @@ class ServerConnection {
 
   // Asks for a step, and returns at once.
   virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;
+
+  // Asks for rows, and returns at once. Read() writes them one after the other, in the order of
+  // `rows`: tables ascending, and their ids. `request` has no have_step. They come in the encoding
+  // of parameters, unless that is one of matrices. At most 400000 ids.
+  virtual std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
+                                                    const std::vector<RowIds>& rows) = 0;
 
   // Tells the server what was measured, for people who look at the job while it trains.
   virtual absl::Status Report(SessionId session, const StepMeasurement& measurement) = 0;

@@ -127,8 +127,26 @@ class StripedPush final : public OutgoingPush {
 
 // ---- Pull ----
 
-bool SameStep(const PullHeader& a, const PullHeader& b) {
-  return a.step == b.step && a.not_modified == b.not_modified;
+// What is wrong with the header that another server has sent than the first.
+absl::Status CheckSameStep(const PullHeader& first, const PullHeader& other) {
+  const std::string difference =
+      absl::StrCat("it sent step ", other.step.value(), " of incarnation ",
+                   other.incarnation.value(), other.not_modified ? ", not modified" : "",
+                   ", and the first server step ", first.step.value(), " of incarnation ",
+                   first.incarnation.value(), first.not_modified ? ", not modified" : "");
+  if (other.incarnation != first.incarnation) return absl::UnavailableError(difference);
+  const bool same = first.step == other.step && first.not_modified == other.not_modified;
+  return same ? absl::OkStatus() : absl::InternalError(difference);
+}
+
+// The first server's header, if all servers have sent the same step.
+absl::StatusOr<PullHeader> HeaderOf(const std::vector<PullHeader>& headers,
+                                    const StripedCallOptions& options) {
+  for (uint32_t server = 1; server < headers.size(); ++server) {
+    const absl::Status same = CheckSameStep(headers[0], headers[server]);
+    if (!same.ok()) return From(server, options, same);
+  }
+  return headers[0];
 }
 
 class StripedPull final : public PendingPull {
@@ -149,11 +167,7 @@ class StripedPull final : public PendingPull {
       return From(server, options_, header.status());
     });
     if (!read.ok()) return read;
-    for (uint32_t server = 1; server < headers_.size(); ++server) {
-      const absl::Status same = CheckHeader(server);
-      if (!same.ok()) return From(server, options_, same);
-    }
-    return headers_[0];
+    return HeaderOf(headers_, options_);
   }
 
   void Cancel() override {
@@ -168,19 +182,64 @@ class StripedPull final : public PendingPull {
   Transfer transfer() const override { return Together(pulls_); }
 
  private:
-  absl::Status CheckHeader(uint32_t server) const {
-    const PullHeader& first = headers_[0];
-    const PullHeader& other = headers_[server];
-    const std::string difference =
-        absl::StrCat("it sent step ", other.step.value(), " of incarnation ",
-                     other.incarnation.value(), other.not_modified ? ", not modified" : "",
-                     ", and the first server step ", first.step.value(), " of incarnation ",
-                     first.incarnation.value(), first.not_modified ? ", not modified" : "");
-    if (other.incarnation != first.incarnation) return absl::UnavailableError(difference);
-    return SameStep(first, other) ? absl::OkStatus() : absl::InternalError(difference);
+  const StripedCallOptions options_;
+  const std::vector<std::unique_ptr<PendingPull>> pulls_;
+  std::vector<PullHeader> headers_;
+  CallsAtOnce calls_;
+};
+
+// ---- Pull of rows ----
+
+class StripedRowPull final : public PendingPull {
+ public:
+  StripedRowPull(std::vector<std::unique_ptr<PendingPull>> pulls, RowPlaces places,
+                 const StripedCallOptions& options)
+      : options_(options),
+        places_(std::move(places)),
+        pulls_(std::move(pulls)),
+        headers_(pulls_.size()),
+        calls_(options.threads, options.stripes.count(), options.patience, CancelOf(pulls_)) {}
+
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& rows) override {
+    const auto all = rows.OnePiece(0, rows.size());
+    if (!all.has_value()) return absl::InternalError("rows are read into one piece of memory");
+    const absl::Status read = calls_.Run(Others::kGoOn, [&](uint32_t server) {
+      return From(server, options_, ReadFrom(server, *all));
+    });
+    if (!read.ok()) return read;
+    return HeaderOf(headers_, options_);
+  }
+
+  void Cancel() override {
+    for (const auto& pull : pulls_) pull->Cancel();
+  }
+
+  bool wrote() const override {
+    return std::any_of(pulls_.begin(), pulls_.end(),
+                       [](const auto& pull) { return pull->wrote(); });
+  }
+
+  Transfer transfer() const override { return Together(pulls_); }
+
+ private:
+  absl::Status ReadFrom(uint32_t server, absl::Span<float> all) {
+    const std::vector<RowPlaces::Run>& runs = places_.of_server[server];
+    uint64_t size = 0;
+    for (const RowPlaces::Run& run : runs) size += run.size;
+    std::vector<float> own(size);
+    const auto header = pulls_[server]->Read(absl::MakeSpan(own));
+    if (!header.ok()) return header.status();
+    headers_[server] = *header;
+    auto from = own.begin();
+    for (const RowPlaces::Run& run : runs) {
+      std::copy_n(from, run.size, all.begin() + static_cast<ptrdiff_t>(run.begin));
+      from += static_cast<ptrdiff_t>(run.size);
+    }
+    return absl::OkStatus();
   }
 
   const StripedCallOptions options_;
+  const RowPlaces places_;
   const std::vector<std::unique_ptr<PendingPull>> pulls_;
   std::vector<PullHeader> headers_;
   CallsAtOnce calls_;
@@ -229,6 +288,28 @@ std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPus
 std::unique_ptr<PendingPull> JoinPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
                                        const StripedCallOptions& options) {
   return std::make_unique<StripedPull>(std::move(pulls), options);
+}
+
+RowPlaces::RowPlaces(const std::vector<RowIds>& rows, const std::vector<RowsOfServer>& split,
+                     const std::vector<TableSpec>& tables)
+    : of_server(split.size()) {
+  std::vector<Run> all;
+  uint64_t begin = 0;
+  for (const RowIds& of_table : rows) {
+    const uint64_t width = tables[of_table.table].width;
+    for (size_t i = 0; i < of_table.ids.size(); ++i) {
+      all.push_back({begin, width});
+      begin += width;
+    }
+  }
+  for (size_t server = 0; server < split.size(); ++server) {
+    for (const uint64_t place : split[server].places) of_server[server].push_back(all[place]);
+  }
+}
+
+std::unique_ptr<PendingPull> JoinRowPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
+                                          RowPlaces places, const StripedCallOptions& options) {
+  return std::make_unique<StripedRowPull>(std::move(pulls), std::move(places), options);
 }
 
 std::unique_ptr<PendingOffer> JoinOffers(std::vector<std::unique_ptr<PendingOffer>> offers,

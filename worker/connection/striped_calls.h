@@ -40,6 +40,24 @@ std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPus
 std::unique_ptr<PendingPull> JoinPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
                                        const StripedCallOptions& options);
 
+// Where the rows that servers send belong: for each server, in the order in which it sends them,
+// the elements of one vector.
+struct RowPlaces {
+  // `split` is SplitRows(rows), and `tables` are those of the layout.
+  RowPlaces(const std::vector<RowIds>& rows, const std::vector<RowsOfServer>& split,
+            const std::vector<TableSpec>& tables);
+
+  struct Run {
+    uint64_t begin = 0;
+    uint64_t size = 0;
+  };
+  std::vector<std::vector<Run>> of_server;
+};
+
+// The same for a pull of rows.
+std::unique_ptr<PendingPull> JoinRowPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
+                                          RowPlaces places, const StripedCallOptions& options);
+
 // Send() returns the sequencer's outcome, and ends the other calls then.
 std::unique_ptr<PendingOffer> JoinOffers(std::vector<std::unique_ptr<PendingOffer>> offers,
                                          const StripedCallOptions& options);

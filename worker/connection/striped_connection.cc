@@ -25,6 +25,7 @@ class StripedConnection final : public ServerConnection {
     pulls_ = 0;
     TakeServers(welcome->servers.size() > 1 ? welcome->servers : std::vector<std::string>());
     stripes_ = Stripes(request.layout.size(), count());
+    tables_ = request.layout.tables();
     const absl::Status dialed = DialMissing();
     if (!dialed.ok()) return dialed;
     return welcome;
@@ -69,13 +70,14 @@ class StripedConnection final : public ServerConnection {
   }
 
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
-                                          BatchIs batch) override {
-    if (servers_.empty()) return first_->StartPush(header, elements, batch);
+                                          BatchIs batch, const RowGradients& rows) override {
+    if (servers_.empty()) return first_->StartPush(header, elements, batch, rows);
+    const std::vector<RowGradients> split = SplitRows(rows, count());
     PushHeader numbered = header;
     numbered.attempt = ++attempts_;
     std::vector<std::unique_ptr<OutgoingPush>> pushes;
     ForEachServer([&](ServerConnection& server, uint32_t stripe) {
-      pushes.push_back(server.StartPush(numbered, stripes_.SizeOf(stripe), batch));
+      pushes.push_back(server.StartPush(numbered, stripes_.SizeOf(stripe), batch, split[stripe]));
     });
     return JoinPushes(std::move(pushes), OptionsWith(*push_threads_));
   }
@@ -88,6 +90,20 @@ class StripedConnection final : public ServerConnection {
     ForEachServer(
         [&](ServerConnection& server, uint32_t) { pulls.push_back(server.StartPull(numbered)); });
     return JoinPulls(std::move(pulls), OptionsWith(*pull_threads_));
+  }
+
+  std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
+                                            const std::vector<RowIds>& rows) override {
+    if (servers_.empty()) return first_->StartRowPull(request, rows);
+    PullRequest numbered = request;
+    numbered.number = ++pulls_;
+    std::vector<RowsOfServer> split = SplitRows(rows, count());
+    std::vector<std::unique_ptr<PendingPull>> pulls;
+    ForEachServer([&](ServerConnection& server, uint32_t stripe) {
+      pulls.push_back(server.StartRowPull(numbered, split[stripe].rows));
+    });
+    return JoinRowPulls(std::move(pulls), RowPlaces(rows, split, tables_),
+                        OptionsWith(*row_threads_));
   }
 
  private:
@@ -105,6 +121,7 @@ class StripedConnection final : public ServerConnection {
     if (as_many) return;
     push_threads_ = addresses.empty() ? nullptr : MakeThreads("push");
     pull_threads_ = addresses.empty() ? nullptr : MakeThreads("pull");
+    row_threads_ = addresses.empty() ? nullptr : MakeThreads("rows");
   }
 
   std::unique_ptr<ExecutorPool> MakeThreads(const std::string& name) const {
@@ -144,9 +161,12 @@ class StripedConnection final : public ServerConnection {
   absl::optional<Encoding> pull_encoding_;  // unless it is as when the connection was made
   uint32_t attempts_ = 0;                   // of this session
   uint64_t pulls_ = 0;                      // of this session
-  // Pulls have their own, since a pull may be read while a push goes on.
+  std::vector<TableSpec> tables_;
+  // Pulls have their own, since a pull may be read while a push goes on, and rows while a pull
+  // does.
   std::unique_ptr<ExecutorPool> push_threads_;
   std::unique_ptr<ExecutorPool> pull_threads_;
+  std::unique_ptr<ExecutorPool> row_threads_;
 };
 
 }  // namespace

@@ -133,10 +133,10 @@ class PartConnection final : public ServerConnection {
                                        attempt);
   }
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
-                                          BatchIs batch) override {
+                                          BatchIs batch, const RowGradients& rows) override {
     PushHeader own = header;
     own.session = session_;
-    return std::make_unique<PartPush>(connection_->StartPush(own, elements, batch), role_,
+    return std::make_unique<PartPush>(connection_->StartPush(own, elements, batch, rows), role_,
                                       header.attempt);
   }
   void UsePullEncoding(const Encoding& encoding) override {
@@ -144,9 +144,11 @@ class PartConnection final : public ServerConnection {
   }
   bool stays_on_machine() const override { return connection_->stays_on_machine(); }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
-    PullRequest own = request;
-    own.session = session_;
-    return connection_->StartPull(own);
+    return connection_->StartPull(Own(request));
+  }
+  std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
+                                            const std::vector<RowIds>& rows) override {
+    return connection_->StartRowPull(Own(request), rows);
   }
   absl::Status Report(SessionId, const StepMeasurement& measurement) override {
     return connection_->Report(session_, measurement);
@@ -156,6 +158,11 @@ class PartConnection final : public ServerConnection {
   }
 
  private:
+  PullRequest Own(PullRequest request) const {
+    request.session = session_;
+    return request;
+  }
+
   const std::unique_ptr<ServerConnection> connection_;
   const PartRole role_;
   SessionId session_;

@@ -157,7 +157,8 @@ std::unique_ptr<PendingOffer> ShardConnection::StartOffer(SessionId session, uin
 // A push into the shard, which may tell of it when this is gone.
 class ShardConnection::Push final : public OutgoingPush {
  public:
-  Push(ShardConnection& connection, const PushHeader& header, BatchIs batch)
+  Push(ShardConnection& connection, const PushHeader& header, uint64_t elements, BatchIs batch,
+       const RowGradients& rows)
       : connection_(connection), shard_(*connection.shard_), batch_(batch) {
     late_ = !connection.server_lost_ && Takes(connection.delayed_pushes_);
     broken_ = late_ || connection.server_lost_ || Takes(connection.broken_pushes_);
@@ -170,6 +171,7 @@ class ShardConnection::Push final : public OutgoingPush {
           state->let_in.Notify();
         },
         [state = state_] { state->ended = true; });
+    SendRows(elements, rows);
   }
 
   ~Push() override {
@@ -226,6 +228,18 @@ class ShardConnection::Push final : public OutgoingPush {
     absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not answered");
   };
 
+  void SendRows(uint64_t elements, const RowGradients& rows) {
+    if (rows.empty() || !GoesOn()) return;
+    for (const RowGradient& gradient : rows) {
+      if (added_.ok()) added_ = state_->start->push->AddIds(gradient.rows);
+    }
+    uint64_t offset = elements;
+    for (const RowGradient& gradient : rows) {
+      Send(offset, gradient.values);
+      offset += gradient.values.values.size();
+    }
+  }
+
   bool Add(TensorChunk chunk) {
     if (!GoesOn() || state_->ended || !added_.ok()) return false;
     added_ = state_->start->push->Add(std::move(chunk), nullptr, &transforms_);
@@ -272,10 +286,14 @@ class ShardConnection::Pull final : public PendingPull {
 
   void Cancel() override { answer_->Give(absl::CancelledError("cancelled")); }
 
-  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) override {
+  absl::StatusOr<PullResult> Await() {
     if (late_) return absl::DeadlineExceededError("Deadline Exceeded");
     answer_->given.WaitForNotification();
-    const absl::StatusOr<PullResult>& result = answer_->result;
+    return answer_->result;
+  }
+
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) override {
+    const absl::StatusOr<PullResult> result = Await();
     if (!result.ok()) return result.status();
     if (result->header.not_modified) return result->header;
     wrote_ = true;
@@ -304,9 +322,45 @@ class ShardConnection::Pull final : public PendingPull {
   PullId id_;
 };
 
-std::unique_ptr<OutgoingPush> ShardConnection::StartPush(const PushHeader& header, uint64_t,
-                                                         BatchIs batch) {
-  return std::make_unique<Push>(*this, header, batch);
+// A pull of rows, which is answered at once or fails.
+class ShardConnection::RowPull final : public PendingPull {
+ public:
+  RowPull(std::unique_ptr<Pull> pull, std::shared_ptr<const Layout> layout,
+          std::vector<RowIds> rows)
+      : pull_(std::move(pull)), layout_(std::move(layout)), rows_(std::move(rows)) {}
+
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& rows) override {
+    const auto result = pull_->Await();
+    if (!result.ok()) return result.status();
+    absl::Span<float> to = *rows.OnePiece(0, rows.size());
+    for (const RowIds& of_table : rows_) {
+      const size_t size = of_table.ids.size() * layout_->tables()[of_table.table].width;
+      result->snapshot->rows->Read(of_table.table, of_table.ids, to.subspan(0, size));
+      to.remove_prefix(size);
+    }
+    return result->header;
+  }
+  void Cancel() override { pull_->Cancel(); }
+  bool wrote() const override { return true; }
+  Transfer transfer() const override { return {}; }
+
+ private:
+  const std::unique_ptr<Pull> pull_;
+  const std::shared_ptr<const Layout> layout_;
+  const std::vector<RowIds> rows_;
+};
+
+std::unique_ptr<OutgoingPush> ShardConnection::StartPush(const PushHeader& header,
+                                                         uint64_t elements, BatchIs batch,
+                                                         const RowGradients& rows) {
+  return std::make_unique<Push>(*this, header, elements, batch, rows);
+}
+
+std::unique_ptr<PendingPull> ShardConnection::StartRowPull(const PullRequest& request,
+                                                           const std::vector<RowIds>& rows) {
+  ++pulls_;
+  if (Takes(broken_pulls_)) return std::make_unique<BrokenPull>(Break());
+  return std::make_unique<RowPull>(std::make_unique<Pull>(*this, request), shard_->layout(), rows);
 }
 
 std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& request) {

@@ -68,10 +68,12 @@ class ShardConnection final : public ServerConnection {
   std::unique_ptr<PendingOffer> StartOffer(SessionId session, uint32_t attempt,
                                            uint64_t elements) override;
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
-                                          BatchIs batch) override;
+                                          BatchIs batch, const RowGradients& rows) override;
   void UsePullEncoding(const Encoding& /*encoding*/) override {}
   bool stays_on_machine() const override { return true; }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override;
+  std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
+                                            const std::vector<RowIds>& rows) override;
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override;
   absl::Status Leave(SessionId session, const Results& results) override;
 
@@ -80,6 +82,7 @@ class ShardConnection final : public ServerConnection {
   class Offer;
   class Push;
   class Pull;
+  class RowPull;
 
   absl::Status Break();
 

@@ -80,12 +80,16 @@ class SlowLink final : public ServerConnection {
     return connection_->StartOffer(session, attempt, elements);
   }
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
-                                          BatchIs batch) override {
+                                          BatchIs batch, const RowGradients& rows) override {
     if (measured_pushes_ > 0) --measured_pushes_;
-    return std::make_unique<SlowPush>(connection_->StartPush(header, elements, batch), link_);
+    return std::make_unique<SlowPush>(connection_->StartPush(header, elements, batch, rows), link_);
   }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     return std::make_unique<SlowPull>(connection_->StartPull(request), link_);
+  }
+  std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
+                                            const std::vector<RowIds>& rows) override {
+    return connection_->StartRowPull(request, rows);
   }
   void UsePullEncoding(const Encoding& encoding) override {
     connection_->UsePullEncoding(encoding);

@@ -45,6 +45,8 @@ class FakeServer {
   std::vector<uint32_t> attempts;    // of pushes and offers
   std::vector<uint64_t> pulls;       // their numbers
   std::vector<BatchIs> batches;
+  RowGradients rows;           // of the latest push
+  std::vector<RowIds> wanted;  // of the latest pull of rows
   PushSummary summary;
   Encoding encoding;
   int joins = 0;
@@ -184,7 +186,8 @@ class FakeConnection final : public ServerConnection {
     return std::make_unique<FakeOffer>(server_);
   }
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
-                                          BatchIs batch) override {
+                                          BatchIs batch, const RowGradients& rows) override {
+    server_.rows = rows;
     server_.attempts.push_back(header.attempt);
     server_.batches.push_back(batch);
     server_.received.assign(elements, -1);
@@ -195,6 +198,12 @@ class FakeConnection final : public ServerConnection {
   bool stays_on_machine() const override { return true; }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     server_.pulls.push_back(request.number);
+    return std::make_unique<FakePull>(server_);
+  }
+  std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
+                                            const std::vector<RowIds>& rows) override {
+    server_.pulls.push_back(request.number);
+    server_.wanted = rows;
     return std::make_unique<FakePull>(server_);
   }
   absl::Status Report(SessionId, const StepMeasurement&) override { return absl::OkStatus(); }

@@ -114,10 +114,10 @@ class GrpcConnection final : public ServerConnection {
   }
 
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
-                                          BatchIs batch) override {
+                                          BatchIs batch, const RowGradients& rows) override {
     const auto memory = session_ == nullptr ? nullptr : session_->memory;
     return StartGrpcPush(
-        *streams_, header, elements, batch,
+        *streams_, header, elements, batch, rows,
         {options_.token, memory, options_.trace, checksums_, UseLanes(), chooser()});
   }
 
@@ -137,6 +137,15 @@ class GrpcConnection final : public ServerConnection {
     return StartGrpcPull(*streams_, request, shared,
                          {options_.pull_timeout, options_.token, options_.trace, pull_encoding_,
                           UseLanes(), &options_.transforms});
+  }
+
+  std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
+                                            const std::vector<RowIds>& rows) override {
+    const bool of_matrices = pull_encoding_.transform == ValueTransform::kLowRank;
+    return StartGrpcRowPull(
+        *streams_, request, rows,
+        {options_.pull_timeout, options_.token, options_.trace,
+         of_matrices ? Encoding() : pull_encoding_, LaneUse(), &options_.transforms});
   }
 
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override {

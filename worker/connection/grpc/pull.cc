@@ -22,8 +22,16 @@ namespace {
 
 constexpr char kPullRow[] = "pull";  // of the trace
 constexpr char kPullParams[] = "/sluice.v1.ParameterServer/PullParams";
+constexpr char kPullRows[] = "/sluice.v1.ParameterServer/PullRows";
 
-// A call of PullParams.
+v1::PullParamsRequest MessageOf(const PullRequest& request, const GrpcPullOptions& options) {
+  v1::PullParamsRequest message = ToProto(request);
+  if (!options.encoding.plain()) *message.mutable_encoding() = ToProto(options.encoding);
+  if (!options.lanes.lanes.empty()) message.set_call_number(options.lanes.name.call_number());
+  return message;
+}
+
+// A call of PullParams or PullRows.
 class GrpcPullCall {
  public:
   // `shared` is null if the parameters are to come through the socket; it outlives the call.
@@ -33,10 +41,20 @@ class GrpcPullCall {
         shared_(shared),
         options_(options),
         stream_(stub, kPullParams, options.timeout, options.token) {
-    v1::PullParamsRequest message = ToProto(request);
+    v1::PullParamsRequest message = MessageOf(request, options);
     message.set_shared(shared != nullptr);
-    if (!options.encoding.plain()) *message.mutable_encoding() = ToProto(options.encoding);
-    if (!options.lanes.lanes.empty()) message.set_call_number(options.lanes.name.call_number());
+    stream_.Write(EncodeMessage(message), Follows::kNothing);
+  }
+
+  GrpcPullCall(grpc::GenericStub& stub, const PullRequest& request, const std::vector<RowIds>& rows,
+               const GrpcPullOptions& options)
+      : request_(request),
+        shared_(nullptr),
+        options_(options),
+        stream_(stub, kPullRows, options.timeout, options.token) {
+    v1::PullRowsRequest message;
+    *message.mutable_pull() = MessageOf(request, options);
+    for (const RowIds& of_table : rows) *message.add_rows() = ToProto(of_table);
     stream_.Write(EncodeMessage(message), Follows::kNothing);
   }
 
@@ -130,6 +148,23 @@ class GrpcPullCall {
   absl::Status sharing_;
 };
 
+class GrpcRowPull final : public PendingPull {
+ public:
+  GrpcRowPull(grpc::GenericStub& stub, const PullRequest& request, const std::vector<RowIds>& rows,
+              const GrpcPullOptions& options)
+      : call_(stub, request, rows, options) {}
+
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& rows) override {
+    return call_.Read(rows);
+  }
+  void Cancel() override { call_.Cancel(); }
+  bool wrote() const override { return call_.wrote(); }
+  Transfer transfer() const override { return call_.transfer(); }
+
+ private:
+  GrpcPullCall call_;
+};
+
 class GrpcPull final : public PendingPull {
  public:
   // As GrpcPullCall's constructor; all outlive the pull.
@@ -181,6 +216,12 @@ std::unique_ptr<PendingPull> StartGrpcPull(grpc::GenericStub& stub, const PullRe
                                            SharedParameters* shared,
                                            const GrpcPullOptions& options) {
   return std::make_unique<GrpcPull>(stub, request, shared, options);
+}
+
+std::unique_ptr<PendingPull> StartGrpcRowPull(grpc::GenericStub& stub, const PullRequest& request,
+                                              const std::vector<RowIds>& rows,
+                                              const GrpcPullOptions& options) {
+  return std::make_unique<GrpcRowPull>(stub, request, rows, options);
 }
 
 }  // namespace sluice

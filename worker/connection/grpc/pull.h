@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/encoding/encoding.h"
@@ -33,6 +34,11 @@ struct GrpcPullOptions {
 std::unique_ptr<PendingPull> StartGrpcPull(grpc::GenericStub& stub, const PullRequest& request,
                                            SharedParameters* shared,
                                            const GrpcPullOptions& options);
+
+// Starts to ask for rows; see ServerConnection::StartRowPull(). `options` has no lanes.
+std::unique_ptr<PendingPull> StartGrpcRowPull(grpc::GenericStub& stub, const PullRequest& request,
+                                              const std::vector<RowIds>& rows,
+                                              const GrpcPullOptions& options);
 
 }  // namespace sluice
 

@@ -27,13 +27,13 @@ constexpr absl::Duration kLongestBatch = absl::Hours(1);
 class GrpcPush final : public OutgoingPush {
  public:
   GrpcPush(grpc::GenericStub& stub, const PushHeader& header, uint64_t elements, BatchIs batch,
-           const GrpcPushOptions& options)
+           const RowGradients& rows, const GrpcPushOptions& options)
       : batch_(batch),
         memory_(options.memory),
         checksums_(options.checksums),
         chooser_(options.chooser),
-        unsent_(elements),
-        stream_(stub, kPushGradients, Timeout(elements, batch), options.token) {
+        unsent_(elements + ElementsOf(rows)),
+        stream_(stub, kPushGradients, Timeout(unsent_, batch), options.token) {
     span_.emplace(options.trace, kRow, "push", header.step);
     v1::PushGradientsRequest message;
     *message.mutable_header() = ToProto(header);
@@ -45,8 +45,9 @@ class GrpcPush final : public OutgoingPush {
     open_ = stream_.Write(EncodeMessage(message), Complete() ? Follows::kNothing : follows);
     for (const std::shared_ptr<GrpcLane>& lane : options.lanes.lanes) {
       lanes_.push_back(std::make_unique<GrpcPushLane>(lane, options.lanes.name,
-                                                      Timeout(elements, batch), options.token));
+                                                      Timeout(unsent_, batch), options.token));
     }
+    SendRows(elements, rows);
   }
 
   bool Send(uint64_t offset, const SharedFloats& part) override {
@@ -94,6 +95,27 @@ class GrpcPush final : public OutgoingPush {
   Transfer transfer() const override { return transfer_; }
 
  private:
+  // First all ids. A row's elements follow those of the vector.
+  void SendRows(uint64_t elements, const RowGradients& rows) {
+    for (const RowGradient& gradient : rows) SendIds(gradient.rows);
+    uint64_t offset = elements;
+    for (const RowGradient& gradient : rows) {
+      Send(offset, gradient.values);
+      offset += gradient.values.values.size();
+    }
+  }
+
+  void SendIds(const RowIds& rows) {
+    constexpr size_t kMostIds = kMaxIdBytes / sizeof(RowId);
+    const absl::Span<const RowId> ids = rows.ids;
+    for (size_t begin = 0; open_ && begin < ids.size(); begin += kMostIds) {
+      const auto part = ids.subspan(begin, kMostIds);
+      v1::PushGradientsRequest message;
+      *message.mutable_rows() = ToProto(RowIds{rows.table, {part.begin(), part.end()}});
+      open_ = stream_.Write(EncodeMessage(message), Follows::kMore);
+    }
+  }
+
   // Whether nothing follows in the push's own call. A stripe may have no elements at all.
   bool Complete() const { return lanes_.empty() && batch_ == BatchIs::kInHeader && unsent_ == 0; }
 
@@ -149,8 +171,9 @@ class GrpcPush final : public OutgoingPush {
 
 std::unique_ptr<OutgoingPush> StartGrpcPush(grpc::GenericStub& stub, const PushHeader& header,
                                             uint64_t elements, BatchIs batch,
+                                            const RowGradients& rows,
                                             const GrpcPushOptions& options) {
-  return std::make_unique<GrpcPush>(stub, header, elements, batch, options);
+  return std::make_unique<GrpcPush>(stub, header, elements, batch, rows, options);
 }
 
 }  // namespace sluice

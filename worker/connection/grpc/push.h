@@ -32,6 +32,7 @@ struct GrpcPushOptions {
 // See ServerConnection::StartPush. `stub` outlives the push.
 std::unique_ptr<OutgoingPush> StartGrpcPush(grpc::GenericStub& stub, const PushHeader& header,
                                             uint64_t elements, BatchIs batch,
+                                            const RowGradients& rows,
                                             const GrpcPushOptions& options);
 
 }  // namespace sluice
