@@ -63,7 +63,12 @@ FlatModel::FlatModel(torch::nn::Module& module) {
   const bool trains = std::any_of(members_.begin(), members_.end(),
                                   [](const Member& member) { return member.is_parameter; });
   if (!trains) throw std::invalid_argument("the model has no parameter that requires a gradient");
-  absl::StatusOr<Layout> layout = Layout::Create(ranges);
+  embeddings_ = EmbeddingsOf(module);
+  std::vector<TableSpec> tables;
+  for (const NamedEmbedding& embedding : embeddings_) {
+    tables.push_back(embedding.module->SpecOf(embedding.name));
+  }
+  absl::StatusOr<Layout> layout = Layout::Create(ranges, std::move(tables));
   if (!layout.ok()) throw std::invalid_argument(std::string(layout.status().message()));
   layout_ = *std::move(layout);
   Bind(ranges);

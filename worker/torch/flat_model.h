@@ -5,7 +5,8 @@
 // running statistics) and frozen parameters are STATISTIC ranges: for these, a push sends the value
 // itself, not a gradient. Integer buffers (BatchNorm's num_batches_tracked) are not sent. A tensor
 // that is not float32, or not on the CPU, cannot be a view: it is converted and copied at every
-// step. A tensor with several names (tied parameters) has one range, under its first name.
+// step. A tensor with several names (tied parameters) has one range, under its first name. A
+// RemoteEmbedding is a table of the layout.
 
 #ifndef SLUICE_WORKER_TORCH_FLAT_MODEL_H_
 #define SLUICE_WORKER_TORCH_FLAT_MODEL_H_
@@ -24,6 +25,7 @@
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_floats.h"
 #include "common/tensor/shared_memory.h"
+#include "worker/torch/tables/remote_embedding.h"
 
 namespace sluice {
 
@@ -48,6 +50,9 @@ class FlatModel {
   explicit FlatModel(torch::nn::Module& module);
 
   const Layout& layout() const { return layout_; }
+  // The module's embeddings that are on the server, in the order of the layout's tables. They are
+  // in no vector.
+  const std::vector<NamedEmbedding>& embeddings() const { return embeddings_; }
 
   // The vector of all values: layout().size() elements. After writing to it, call ScatterValues(),
   // which copies the values to the tensors that are not views.
@@ -101,6 +106,7 @@ class FlatModel {
   void Bind(const std::vector<LayoutRange>& ranges);
 
   Layout layout_;
+  std::vector<NamedEmbedding> embeddings_;
   std::vector<Member> members_;  // in the layout's order
   torch::Tensor values_;
   std::shared_ptr<const SharedMemory> gradient_memory_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/torch/client_rows.h"
 #include "worker/torch/remote_error.h"
 
 namespace sluice {
@@ -29,6 +30,15 @@ OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<Lo
   return {averaging};
 }
 
+// With the optimizers of the model's tables that have their own.
+OptimizerConfig WithTables(OptimizerConfig config, const FlatModel& model) {
+  for (const NamedEmbedding& embedding : model.embeddings()) {
+    const absl::optional<OptimizerOptions>& own = embedding.module->options().optimizer;
+    if (own.has_value()) config.tables.push_back({embedding.name, *own});
+  }
+  return config;
+}
+
 // Opens a session for `model`, whose values it sends or replaces.
 std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRole role,
                                          const OptimizerConfig& config, FlatModel& model) {
@@ -48,7 +58,12 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
 RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& model,
                                const OptimizerConfig& config,
                                const absl::optional<LocalSteps>& local, Overlap overlap)
-    : context_(context), model_(model), config_(ConfigFor(config, local)) {
+    : context_(context), model_(model), config_(WithTables(ConfigFor(config, local), model_)) {
+  if (local.has_value() && !model_.embeddings().empty()) {
+    throw std::invalid_argument(
+        "local steps average parameters, and a RemoteEmbedding has none here; train without local "
+        "steps");
+  }
   if (local.has_value() && overlap == Overlap::kBackward) {
     throw std::invalid_argument(
         "local steps push no gradients, so overlap with backward (Overlap::kBackward, --overlap) "
@@ -59,8 +74,12 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
         "local steps push parameters, most of which top-k and random-k would set to 0; choose "
         "another push encoding");
   }
-  ThrowIfError(CheckFits(config, model_.layout()));
+  ThrowIfError(CheckFits(config_, model_.layout()));
   client_ = JoinJob(context_, SessionRole::kWorker, config_, model_);
+  const auto rows = std::make_shared<ClientRows>(*client_, [this] { Await(); });
+  for (uint32_t table = 0; table < model_.embeddings().size(); ++table) {
+    model_.embeddings()[table].module->Bind(table, rows);
+  }
   EndStep(RoundReport{client_->step()});
   if (overlap == Overlap::kBackward) {
     background_ = std::make_unique<SerialExecutor>();
@@ -77,6 +96,7 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
 
 RemoteTraining::~RemoteTraining() {
   background_ = nullptr;  // waits for its tasks
+  for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->Bind(0, nullptr);
   client_->GiveUpEarly();
   // Errors do not matter: the server also notices that the connection ends.
   if (!left_) client_->Leave({}).IgnoreError();
@@ -87,6 +107,7 @@ void RemoteTraining::ZeroGradients() {
   Await();
   GiveUpEarly();
   model_.ZeroGradients();
+  for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->ForgetGradients();
 }
 
 void RemoteTraining::Attach(const std::string& type, const std::string& data) {
@@ -189,6 +210,7 @@ void RemoteTraining::CheckSentEarly(const SharedFloats& gradient) {
 SharedFloats RemoteTraining::GatherGradients() {
   const TraceSpan span(context_.trace(), kTrainingRow, "encode", client_->step());
   if (watch_ != nullptr) watch_->Reset();
+  client_->SetRows(TakeGradients(model_.embeddings()));
   return model_.GatherGradients();
 }
 

@@ -1,0 +1,38 @@
+// Joins the embeddings of a model to the worker's client: what they pull, and what they push.
+
+#ifndef SLUICE_WORKER_TORCH_CLIENT_ROWS_H_
+#define SLUICE_WORKER_TORCH_CLIENT_ROWS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "worker/client/parameter_client.h"
+#include "worker/torch/tables/remote_embedding.h"
+#include "worker/torch/tables/row_source.h"
+
+namespace sluice {
+
+// Rows that the client pulls. Only the thread that trains uses it; `await` is called before each
+// use of the client, and ends what another thread does with it. `client` outlives it.
+class ClientRows final : public RowSource, public std::enable_shared_from_this<ClientRows> {
+ public:
+  ClientRows(ParameterClient& client, std::function<void()> await)
+      : client_(client), await_(std::move(await)) {}
+
+  std::unique_ptr<PendingRows> Start(uint32_t table, const std::vector<RowId>& ids) override;
+
+ private:
+  class Pull;
+
+  ParameterClient& client_;
+  const std::function<void()> await_;
+};
+
+// The gradients of what was looked up since the last call, in the order of the layout's tables.
+RowGradients TakeGradients(const std::vector<NamedEmbedding>& embeddings);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_TORCH_CLIENT_ROWS_H_
