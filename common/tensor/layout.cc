@@ -160,6 +160,13 @@ struct Layout::Whole {
 
 absl::StatusOr<Layout> Layout::CreatePart(std::vector<LayoutRange> ranges, Layout whole,
                                           std::function<uint64_t(uint64_t)> in_vector) {
+  if (ranges.empty()) {
+    const auto only_tables = std::make_shared<Parts>();
+    only_tables->tables = whole.tables();
+    Layout none;
+    none.parts_ = only_tables;
+    return none;
+  }
   auto part = Create(std::move(ranges), whole.tables());
   if (!part.ok()) return part;
   part->whole_ = std::make_shared<const Whole>(Whole{std::move(whole), std::move(in_vector)});

@@ -89,7 +89,8 @@ class Layout {
                                        std::vector<TableSpec> tables = {});
 
   // The layout of a part of the vector of `whole`, for example of a stripe. `ranges` are parts of
-  // tensors of `whole`, under their names. The part has the tables of `whole`. Element i of the
+  // tensors of `whole`, under their names. The part has the tables of `whole`, also if it
+  // has no elements. Element i of the
   // part is element in_vector(i).
   static absl::StatusOr<Layout> CreatePart(std::vector<LayoutRange> ranges, Layout whole,
                                            std::function<uint64_t(uint64_t)> in_vector);

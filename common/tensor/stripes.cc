@@ -43,7 +43,6 @@ Layout Stripes::LayoutOf(uint32_t stripe, const Layout& layout) const {
     range.shape = {static_cast<uint32_t>(range.length)};
     if (range.length > 0) ranges.push_back(std::move(range));
   }
-  if (ranges.empty()) return Layout();
   const auto in_vector = [stripes = *this, stripe](uint64_t offset) {
     return stripes.InVector(stripe, offset);
   };

@@ -123,7 +123,9 @@ absl::Status HolderFollower::LoadSum(const ReplayStep& command) {
         " of incarnation ", command.incarnation.value(), "; restore the files of one from a copy"));
   }
   expected_ = next->checksum;
-  if (next->sum.size() > 0) model_->Load(next->sum.span(), next->rows);
+  // A stripe without elements may have rows.
+  const bool has_sum = next->sum.size() > 0 || !next->rows.empty();
+  if (has_sum) model_->Load(next->sum.span(), next->rows);
   return absl::OkStatus();
 }
 

@@ -28,9 +28,14 @@ std::vector<SlotCheckpoint> CopySlots(StripeExecutor& stripe, Parallel& parallel
 absl::Status RestoreSlots(const std::vector<SlotCheckpoint>& slots, StripeExecutor& stripe,
                           Parallel& parallel) {
   const std::vector<OptimizerSlot> own = stripe.slots();
-  const bool same =
-      std::equal(own.begin(), own.end(), slots.begin(), slots.end(),
-                 [](const OptimizerSlot& a, const SlotCheckpoint& b) { return a.name == b.name; });
+  // A stripe without elements has no slots, and the file has them, empty.
+  const bool none = own.empty() && std::all_of(slots.begin(), slots.end(), [](const auto& slot) {
+                      return slot.values.size() == 0;
+                    });
+  const bool same = none || std::equal(own.begin(), own.end(), slots.begin(), slots.end(),
+                                       [](const OptimizerSlot& a, const SlotCheckpoint& b) {
+                                         return a.name == b.name;
+                                       });
   if (!same) {
     return absl::DataLossError(absl::StrCat("the checkpoint has ", slots.size(),
                                             " optimizer slots; expected the ", own.size(),

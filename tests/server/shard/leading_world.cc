@@ -166,13 +166,13 @@ absl::Status LeadingWorld::AddPart(const Gradient& gradient, uint32_t server,
     ids[name.first].ids.push_back(name.second);
     rows.insert(rows.end(), row.begin(), row.end());
   }
-  const bool rows_first = push.id().value() % 2 == 0;
+  const bool rows_first = push.id().value() % 2 == 0 || part.empty();
   absl::Status added = rows_first ? absl::OkStatus() : push.Add(ChunkOf(0, part));
   for (auto& [table, of_table] : ids) {
     if (added.ok()) added = push.AddIds(std::move(of_table));
   }
   if (added.ok() && !rows.empty()) added = push.Add(ChunkOf(part.size(), rows));
-  if (added.ok() && rows_first) added = push.Add(ChunkOf(0, part));
+  if (added.ok() && rows_first && !part.empty()) added = push.Add(ChunkOf(0, part));
   return added;
 }
 
