@@ -44,11 +44,11 @@ const Words kJournal = {"--durability=journal", "--checkpoint-every=100"};
 // A job of one or several servers and two workers that outlives their ends.
 class RestartedJob {
  public:
-  explicit RestartedJob(const std::string& name, const Words& flags = kJournal, int servers = 1) {
-    Words words = Train({"--max-restarts=20", "--lease=60", absl::StrCat("--servers=", servers),
-                         absl::StrCat("--checkpoint-dir=", ::testing::TempDir(), name)});
-    words.insert(words.end(), flags.begin(), flags.end());
-    process_ = Mpirun({{servers + 2, words}});
+  explicit RestartedJob(const std::string& name, const Words& flags = kJournal, int servers = 1,
+                        const Words& program = Train({})) {
+    const Words restarts = {"--max-restarts=20", "--lease=60", absl::StrCat("--servers=", servers),
+                            absl::StrCat("--checkpoint-dir=", ::testing::TempDir(), name)};
+    process_ = Mpirun({{servers + 2, With(With(program, restarts), flags)}});
     const auto address = process_->WaitForOutput("listening on ([^ ,]+)");
     EXPECT_THAT(address, IsOk());
     address_ = address.value_or("");
@@ -125,6 +125,24 @@ TEST(LaunchRestartsTest, KilledProgramsOfSeveralServersWithJournalsTrainTheSameB
   ASSERT_THAT(job.process().Wait(absl::Minutes(2)), IsOkAndHolds(0)) << job.process().output();
   EXPECT_EQ(Crc(job.process()), CrcWithoutKills()) << job.process().output();
   EXPECT_THAT(Counters(job.process().output()), Not(HasSubstr("unbalanced")));
+}
+
+// The rows of both factors are tables; the vector has one element, so two servers have none of it.
+TEST(LaunchRestartsTest, KilledServersOfTablesTrainTheSameRows) {
+  const Words program = {RunfilePath("worker/torch/examples/matrix_factorization"), "--epochs=2"};
+  const auto undisturbed = Mpirun({{3, program}});
+  ASSERT_THAT(undisturbed->Wait(absl::Minutes(2)), IsOkAndHolds(0)) << undisturbed->output();
+  RestartedJob job("tables", kJournal, 3, program);
+  for (const int rank : {1, 0, 2}) {
+    job.WaitForStep(kStepsBetweenKills * (rank + 1));
+    if (HasFatalFailure()) return;
+    job.Kill(rank, 1);
+  }
+  ASSERT_THAT(job.process().Wait(absl::Minutes(2)), IsOkAndHolds(0)) << job.process().output();
+  const auto losses = LinesWith(job.process().output(), "test loss");
+  EXPECT_THAT(losses, SizeIs(2));
+  EXPECT_EQ(losses, LinesWith(undisturbed->output(), "test loss"));
+  EXPECT_EQ(Crc(job.process()), Crc(*undisturbed));
 }
 
 // Steps since the last checkpoint are lost, and so are their batches.

@@ -10,13 +10,13 @@
 
 #include "worker/client/parameter_client.h"
 #include "worker/torch/tables/remote_embedding.h"
-#include "worker/torch/tables/row_source.h"
+#include "worker/torch/tables/row_puller.h"
 
 namespace sluice {
 
 // Rows that the client pulls. Only the thread that trains uses it; `await` is called before each
 // use of the client, and ends what another thread does with it. `client` outlives it.
-class ClientRows final : public RowSource, public std::enable_shared_from_this<ClientRows> {
+class ClientRows final : public RowPuller, public std::enable_shared_from_this<ClientRows> {
  public:
   ClientRows(ParameterClient& client, std::function<void()> await)
       : client_(client), await_(std::move(await)) {}

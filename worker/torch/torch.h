@@ -8,5 +8,6 @@
 #include "worker/torch/remote_error.h"
 #include "worker/torch/remote_optimizer.h"
 #include "worker/torch/run_worker.h"
+#include "worker/torch/tables/remote_embedding.h"
 
 #endif  // SLUICE_WORKER_TORCH_TORCH_H_

@@ -1,8 +1,8 @@
 // Factors a large matrix, of which a few cells are known: the rows of both factors are tables on
 // the server, and no worker holds them.
 //
-//   mpirun -n 3 matrix_factorization          rank 0 serves, two workers train
-//   matrix_factorization --single             the same in one process, with torch::nn::Embedding
+//   mpirun -n 3 matrix_factorization [--epochs=N]    rank 0 serves, two workers train
+//   matrix_factorization --single [--epochs=N]       in one process, with torch::nn::Embedding
 //
 // The cells are those of a matrix of rank kRank plus noise. Rows and columns are drawn by Zipf's
 // law with exponent 1.1, as in recommendation (AdaPM, Renz-Wieland et al. 2022).
@@ -10,6 +10,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <memory>
@@ -29,7 +30,6 @@ constexpr double kZipf = 1.1;
 constexpr float kNoise = 0.1f;
 constexpr int kBatch = 1024;
 constexpr int kBatches = 200;  // of an epoch
-constexpr int kEpochs = 8;
 constexpr double kRate = 0.5;
 
 // A batch of known cells.
@@ -87,11 +87,11 @@ struct Factors : torch::nn::Module {
 };
 
 template <typename Model, typename Step>
-void Train(Model& model, uint64_t worker, bool speaks, const Step& step) {
+void Train(Model& model, int epochs, uint64_t worker, bool speaks, const Step& step) {
   Matrix matrix(worker + 1);
   Matrix others(1000);
   const Cells test = others.Draw(20000);
-  for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
     for (int batch = 0; batch < kBatches; ++batch) step(matrix.Draw(kBatch));
     if (!speaks) continue;
     const torch::NoGradGuard no_gradients;
@@ -114,10 +114,10 @@ torch::nn::Embedding Dense() {
   return dense;
 }
 
-void TrainWith(const sluice::Job& job) {
+void TrainWith(const sluice::Job& job, int epochs) {
   Factors<sluice::RemoteEmbedding> model(Table(1), Table(2));
   sluice::RemoteOptimizer optimizer(job, model, torch::optim::AdagradOptions(kRate));
-  Train(model, optimizer.index(), optimizer.index() == 0, [&](const Cells& cells) {
+  Train(model, epochs, optimizer.index(), optimizer.index() == 0, [&](const Cells& cells) {
     optimizer.zero_grad();
     const torch::Tensor loss = model.Loss(cells);
     loss.backward();
@@ -125,10 +125,10 @@ void TrainWith(const sluice::Job& job) {
   });
 }
 
-void TrainAlone() {
+void TrainAlone(int epochs) {
   Factors<torch::nn::Embedding> model(Dense(), Dense());
   torch::optim::Adagrad optimizer(model.parameters(), torch::optim::AdagradOptions(kRate));
-  Train(model, 0, true, [&](const Cells& cells) {
+  Train(model, epochs, 0, true, [&](const Cells& cells) {
     optimizer.zero_grad();
     model.Loss(cells).backward();
     optimizer.step();
@@ -139,11 +139,17 @@ void TrainAlone() {
 
 int main(int argc, char** argv) {
   torch::set_num_threads(1);
-  if (argc == 2 && std::strcmp(argv[1], "--single") == 0) {
-    TrainAlone();
+  int epochs = 8;
+  bool single = false;
+  for (int i = 1; i < argc; ++i) {
+    std::sscanf(argv[i], "--epochs=%d", &epochs);
+    single = single || std::strcmp(argv[i], "--single") == 0;
+  }
+  if (single) {
+    TrainAlone(epochs);
     return 0;
   }
   auto job = sluice::Job::Start(&argc, &argv);
   if (job.is_server()) return job.Serve();
-  return sluice::RunWorker(argv[0], [&] { TrainWith(job); });
+  return sluice::RunWorker(argv[0], [&] { TrainWith(job, epochs); });
 }

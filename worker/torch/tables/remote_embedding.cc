@@ -39,7 +39,7 @@ TableSpec RemoteEmbeddingImpl::SpecOf(const std::string& name) const {
   return spec;
 }
 
-void RemoteEmbeddingImpl::Bind(uint32_t table, std::shared_ptr<RowSource> source) {
+void RemoteEmbeddingImpl::Bind(uint32_t table, std::shared_ptr<RowPuller> source) {
   table_ = table;
   prefetched_ = nullptr;
   used_.clear();

@@ -14,7 +14,7 @@
 #include "absl/types/optional.h"
 #include "common/protocol/optimizer_table.h"
 #include "common/tensor/table_spec.h"
-#include "worker/torch/tables/row_source.h"
+#include "worker/torch/tables/row_puller.h"
 
 namespace sluice {
 
@@ -59,7 +59,7 @@ class RemoteEmbeddingImpl : public torch::nn::Module {
   const RemoteEmbeddingOptions& options() const { return options_; }
   TableSpec SpecOf(const std::string& name) const;
   // From now on rows come from `source`; null: from nowhere. What was looked up is forgotten.
-  void Bind(uint32_t table, std::shared_ptr<RowSource> source);
+  void Bind(uint32_t table, std::shared_ptr<RowPuller> source);
   // Of all calls since the last TakeGradient() or ForgetGradients(). A row without a gradient is
   // left out.
   RowTensor TakeGradient();
@@ -83,7 +83,7 @@ class RemoteEmbeddingImpl : public torch::nn::Module {
 
   const RemoteEmbeddingOptions options_;
   uint32_t table_ = 0;
-  std::shared_ptr<RowSource> source_;  // null until Bind()
+  std::shared_ptr<RowPuller> source_;  // null until Bind()
   std::vector<Used> used_;
   torch::Tensor prefetched_ids_;  // undefined without a prefetch
   std::unique_ptr<PendingRows> prefetched_;

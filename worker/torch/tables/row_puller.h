@@ -1,7 +1,7 @@
 // Where a RemoteEmbedding takes its rows from. A RemoteOptimizer gives it one.
 
-#ifndef SLUICE_WORKER_TORCH_TABLES_ROW_SOURCE_H_
-#define SLUICE_WORKER_TORCH_TABLES_ROW_SOURCE_H_
+#ifndef SLUICE_WORKER_TORCH_TABLES_ROW_PULLER_H_
+#define SLUICE_WORKER_TORCH_TABLES_ROW_PULLER_H_
 
 #include <cstdint>
 #include <memory>
@@ -22,9 +22,9 @@ class PendingRows {
 };
 
 // Only the thread that trains uses it.
-class RowSource {
+class RowPuller {
  public:
-  virtual ~RowSource() = default;
+  virtual ~RowPuller() = default;
 
   // Asks for rows of the latest step, and returns at once. `ids` are ascending, each once. `table`
   // is its index in the layout.
@@ -33,4 +33,4 @@ class RowSource {
 
 }  // namespace sluice
 
-#endif  // SLUICE_WORKER_TORCH_TABLES_ROW_SOURCE_H_
+#endif  // SLUICE_WORKER_TORCH_TABLES_ROW_PULLER_H_
