@@ -20,7 +20,7 @@ struct StripeFigures {
   // Of the messages with tensors that workers have sent to it, and it to workers.
   uint64_t wire_bytes_received = 0;
   uint64_t wire_bytes_sent = 0;
-  std::vector<TableStatus> tables;  // in the order of the layout
+  std::vector<TableStatus> tables = {};  // in the order of the layout
 
   bool operator==(const StripeFigures& other) const {
     return step == other.step && wire_bytes_received == other.wire_bytes_received &&

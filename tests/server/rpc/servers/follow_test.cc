@@ -225,7 +225,7 @@ TEST_F(FollowTest, DescribesEachServerAndWhatHoldersTell) {
   EXPECT_EQ(servers[1].address, "unix:/holder");
   EXPECT_TRUE(servers[1].connected);
   EXPECT_EQ(servers[1].unchanged, absl::Seconds(3));
-  EXPECT_EQ(servers[1].figures, (StripeFigures{Step(17), 400, 300, {}}));
+  EXPECT_EQ(servers[1].figures, (StripeFigures{Step(17), 400, 300}));
   EXPECT_EQ(servers[2].address, "");
   EXPECT_FALSE(servers[2].connected);
   EXPECT_FALSE(servers[2].unchanged.has_value());

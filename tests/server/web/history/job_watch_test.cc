@@ -101,7 +101,7 @@ TEST_F(JobWatchTest, TheBytesOnTheWireAreThoseOfAllServers) {
   EXPECT_EQ(Value("wire_bytes_sent"), 34);
   state_.each_server.resize(3);
   for (uint64_t i = 0; i < 3; ++i) {
-    state_.each_server[i].figures = {Step(4), 1000 + i, 100 * i, {}};
+    state_.each_server[i].figures = {Step(4), 1000 + i, 100 * i};
   }
   Look();
   EXPECT_EQ(Value("wire_bytes_received"), 3003);
