@@ -211,7 +211,8 @@ absl::Status Show(const std::string& path, const CommonFlags& flags) {
   if (!checkpoint->layout->tables().empty()) {
     const auto tables = TablesOf(path);
     if (!tables.ok()) return FileError(tables.status());
-    for (const TableFigures& table : *tables) state["tables"].push_back(nlohmann::json(JsonOf(table)));
+    for (const TableFigures& table : *tables)
+      state["tables"].push_back(nlohmann::json(JsonOf(table)));
   }
   std::cout << LineOf(state, flags.json ? -1 : 2);
   return absl::OkStatus();
