@@ -71,7 +71,8 @@ class ServersByHand : public ::testing::Test {
     for (const auto& worker : workers_) {
       EXPECT_THAT(LinesWith(worker->output(), "parameters at"),
                   ::testing::ElementsAre(absl::StrFormat("parameters at step %d: %d to %d", steps,
-                                                         -2 * steps, -2 * steps)));
+                                                         -2 * steps, -2 * steps)))
+          << worker->output() << servers_[0]->output();
     }
   }
 

@@ -99,9 +99,13 @@ TEST_F(ServersRecoveryTest, GoOnWhenTheFirstServerIsKilledAndStartedAgain) {
 TEST_F(ServersRecoveryTest, LoseNothingWithJournals) {
   StartAllSaving(kServers, kJournal);
   StartWorkers(kSteps);
+  std::string first_servers;  // what all processes of the first server have said
   for (const std::vector<int>& killed : std::vector<std::vector<int>>{{1}, {0}, {2}, {0, 1, 2}}) {
     ASSERT_THAT(WaitForAccepted(first(), 30), IsOk());
-    for (const int index : killed) Kill(index);
+    for (const int index : killed) {
+      Kill(index);
+      if (index == 0) first_servers += servers_[0]->output();
+    }
     for (const int index : killed) servers_[index] = StartSaving(index, kJournal);
     for (const int index : killed) {
       if (index == 0) continue;
@@ -112,7 +116,8 @@ TEST_F(ServersRecoveryTest, LoseNothingWithJournals) {
   for (const auto& worker : workers_) {
     EXPECT_THAT(worker->output(), Not(HasSubstr("has lost its last")));
   }
-  EXPECT_THAT(servers_[0]->output(), HasSubstr("was repeated from the journal"));
+  // There is nothing to repeat where a server is killed right after a checkpoint.
+  EXPECT_THAT(first_servers + servers_[0]->output(), HasSubstr("was repeated from the journal"));
 }
 
 TEST_F(ServersRecoveryTest, RepeatTheirJournalsAlsoIfTheyWriteNoneAnyMore) {

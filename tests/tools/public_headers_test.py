@@ -72,8 +72,10 @@ class PublicHeadersTest(unittest.TestCase):
         names = {re.sub(r"\(.*|@.*|\[abi.*", "", line.split(" ", 2)[2]) for line in shown.stdout.splitlines()}
         names = {re.sub(r"^(typeinfo name|typeinfo|vtable) for ", "", name) for name in names} - {"SLUICE_TORCH_0"}
         classes = {"::".join(name.split("::")[:2]) for name in names}
-        self.assertEqual(classes, {"sluice::DispositionName", "sluice::Job", "sluice::PendingStep", "sluice::RemoteError",
-                                   "sluice::RemoteOptimizer", "sluice::RunWorker"})
+        self.assertEqual(classes, {"sluice::DispositionName", "sluice::EmbeddingsOf", "sluice::Job",
+                                   "sluice::PendingStep", "sluice::RemoteEmbeddingBagImpl",
+                                   "sluice::RemoteEmbeddingImpl", "sluice::RemoteError", "sluice::RemoteOptimizer",
+                                   "sluice::RunWorker"})
 
 
 if __name__ == "__main__":
