@@ -24,7 +24,13 @@ absl::Status ParameterClient::PullRows(const std::vector<RowIds>& rows, absl::Sp
 absl::Status ParameterClient::FinishRows(std::unique_ptr<PendingPull> pull,
                                          const std::vector<RowIds>& rows, absl::Span<float> to) {
   for (int failures = 0;;) {
-    const absl::Status read = pull->Read(to).status();
+    const absl::StatusOr<PullHeader> header = pull->Read(to);
+    const absl::Status& read = header.status();
+    const bool old = header.ok() && header->incarnation == incarnation_ && header->step < step_;
+    if (old) {  // it was asked for before this worker took its latest step
+      pull = StartRows(rows);
+      continue;
+    }
     if (read.ok()) return read;
     if (!absl::IsDeadlineExceeded(read) && failures++ == kMaxRejoins) return read;
     if (IsLost(read)) {

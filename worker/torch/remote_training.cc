@@ -76,10 +76,6 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
   }
   ThrowIfError(CheckFits(config_, model_.layout()));
   client_ = JoinJob(context_, SessionRole::kWorker, config_, model_);
-  const auto rows = std::make_shared<ClientRows>(*client_, [this] { Await(); });
-  for (uint32_t table = 0; table < model_.embeddings().size(); ++table) {
-    model_.embeddings()[table].module->Bind(table, rows);
-  }
   EndStep(RoundReport{client_->step()});
   if (overlap == Overlap::kBackward) {
     background_ = std::make_unique<SerialExecutor>();
@@ -92,6 +88,10 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
     });
   }
   if (local.has_value()) local_ = std::make_unique<LocalTraining>(*local, config, model, model_);
+  const auto rows = std::make_shared<ClientRows>(*client_, [this] { Await(); });
+  for (uint32_t table = 0; table < model_.embeddings().size(); ++table) {
+    model_.embeddings()[table].module->Bind(table, rows);
+  }
 }
 
 RemoteTraining::~RemoteTraining() {

@@ -106,6 +106,28 @@ TEST_F(RemoteEmbeddingTest, AddsTheGradientsOfRepeatedIdsAndOfSeveralCalls) {
   EXPECT_TRUE(embedding_->TakeGradient().ids.empty());
 }
 
+TEST_F(RemoteEmbeddingTest, ZeroGradBetweenForwardAndBackwardLosesNoGradient) {
+  embedding_->forward(Ids({4})).sum().backward();
+  const torch::Tensor loss = embedding_->forward(Ids({7})).sum();
+  embedding_->ForgetGradients();
+  loss.backward();
+  EXPECT_THAT(embedding_->TakeGradient().ids, ElementsAre(7));
+}
+
+TEST(EmbeddingsOfTest, HasATiedEmbeddingOnce) {
+  struct Tied : torch::nn::Module {
+    Tied() {
+      const RemoteEmbedding shared(Options());
+      register_module("b", shared);
+      register_module("a", shared);
+    }
+  };
+  const Tied model;
+  const std::vector<NamedEmbedding> embeddings = EmbeddingsOf(model);
+  ASSERT_EQ(embeddings.size(), 1u);
+  EXPECT_EQ(embeddings[0].name, "a");
+}
+
 TEST_F(RemoteEmbeddingTest, BagsAreThoseOfTorch) {
   const torch::Tensor ids = Ids({7, 2, 7, 5, 1});
   const torch::Tensor offsets = Ids({0, 3});
@@ -183,6 +205,17 @@ TEST(RemoteEmbeddingOnAServerTest, TrainsItsRowsAsTheServersOptimizerDoes) {
       torch::tensor({{-1.0f, -2.0f, -4.0f}, {0.0f, 0.0f, 0.0f}, {-2.0f, -4.0f, -8.0f}});
   EXPECT_TRUE(torch::equal(model.items->forward(Ids({3, 5, 8})), expected));
   EXPECT_EQ(model.bias.item<float>(), -1);
+  optimizer.leave();
+}
+
+TEST(RemoteEmbeddingOnAServerTest, PullsAgainWhatWasPrefetchedBeforeTheStep) {
+  JobWorld world(Sync(1));
+  Model model({});
+  RemoteOptimizer optimizer(world.JobOf("a"), model, torch::optim::SGDOptions(1));
+  (model.items->forward(Ids({3})).sum() + model.bias.sum()).backward();
+  model.items->prefetch(Ids({3}));
+  optimizer.step();
+  EXPECT_TRUE(torch::equal(model.items->forward(Ids({3})), -torch::ones({1, int64_t{kWidth}})));
   optimizer.leave();
 }
 

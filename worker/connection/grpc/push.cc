@@ -100,7 +100,12 @@ class GrpcPush final : public OutgoingPush {
     for (const RowGradient& gradient : rows) SendIds(gradient.rows);
     uint64_t offset = elements;
     for (const RowGradient& gradient : rows) {
-      Send(offset, gradient.values);
+      // Not through lanes: they would bring rows before their ids.
+      ForEachChunk(offset, gradient.values, checksums_,
+                   [this](const grpc::ByteBuffer& chunk, uint64_t count) {
+                     Count(chunk, count);
+                     return open_ && WriteHere(chunk);
+                   });
       offset += gradient.values.values.size();
     }
   }
@@ -120,12 +125,20 @@ class GrpcPush final : public OutgoingPush {
   bool Complete() const { return lanes_.empty() && batch_ == BatchIs::kInHeader && unsent_ == 0; }
 
   bool Write(const grpc::ByteBuffer& chunk, uint64_t elements) {
-    if (sent_bytes_ == 0) first_sent_ = RealClock().Now();
-    sent_bytes_ += chunk.Length();
-    unsent_ -= elements;
+    Count(chunk, elements);
     for (const auto& lane : lanes_) {
       if (lane->Offer(chunk)) return true;
     }
+    return WriteHere(chunk);
+  }
+
+  void Count(const grpc::ByteBuffer& chunk, uint64_t elements) {
+    if (sent_bytes_ == 0) first_sent_ = RealClock().Now();
+    sent_bytes_ += chunk.Length();
+    unsent_ -= elements;
+  }
+
+  bool WriteHere(const grpc::ByteBuffer& chunk) {
     open_ = stream_.Write(chunk, Complete() ? Follows::kNothing : Follows::kMore);
     return open_;
   }

@@ -1,6 +1,7 @@
 #include "worker/torch/tables/remote_embedding.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -76,7 +77,7 @@ RemoteEmbeddingImpl::Lookup RemoteEmbeddingImpl::LookUp(const torch::Tensor& ids
   torch::Tensor rows = Pull(different);
   if (is_training() && torch::GradMode::is_enabled()) {
     rows.requires_grad_();
-    used_.push_back({different, rows});
+    used_.push_back({different, rows, false});
   }
   return {rows, places};
 }
@@ -93,6 +94,15 @@ void RemoteEmbeddingImpl::prefetch(const torch::Tensor& ids) {
   const auto [different, places] = torch::_unique(ids.to(torch::kCPU).contiguous(), true, false);
   prefetched_ = Start(different);
   prefetched_ids_ = different;
+}
+
+void RemoteEmbeddingImpl::ForgetGradients() {
+  const auto is_old = [](const Used& used) { return used.old; };
+  used_.erase(std::remove_if(used_.begin(), used_.end(), is_old), used_.end());
+  for (Used& used : used_) {
+    used.rows.mutable_grad() = torch::Tensor();
+    used.old = true;
+  }
 }
 
 RowTensor RemoteEmbeddingImpl::TakeGradient() {
@@ -134,6 +144,11 @@ std::vector<NamedEmbedding> EmbeddingsOf(const torch::nn::Module& model) {
   }
   std::sort(embeddings.begin(), embeddings.end(),
             [](const NamedEmbedding& a, const NamedEmbedding& b) { return a.name < b.name; });
+  std::set<const RemoteEmbeddingImpl*> seen;
+  const auto again = [&seen](const NamedEmbedding& embedding) {
+    return !seen.insert(embedding.module.get()).second;
+  };
+  embeddings.erase(std::remove_if(embeddings.begin(), embeddings.end(), again), embeddings.end());
   return embeddings;
 }
 

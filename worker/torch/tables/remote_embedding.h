@@ -63,7 +63,9 @@ class RemoteEmbeddingImpl : public torch::nn::Module {
   // Of all calls since the last TakeGradient() or ForgetGradients(). A row without a gradient is
   // left out.
   RowTensor TakeGradient();
-  void ForgetGradients() { used_.clear(); }
+  // Sets the gradients to 0, as zero_grad() does. Calls since the last ForgetGradients() may still
+  // be followed by backward(); earlier ones are forgotten.
+  void ForgetGradients();
 
  protected:
   // The rows of the different ids, and for each id the number of its row.
@@ -77,6 +79,7 @@ class RemoteEmbeddingImpl : public torch::nn::Module {
   struct Used {
     torch::Tensor ids;   // different and ascending
     torch::Tensor rows;  // a leaf
+    bool old = false;    // ForgetGradients() has been called since
   };
   torch::Tensor Pull(const torch::Tensor& ids);
   std::unique_ptr<PendingRows> Start(const torch::Tensor& ids) const;
@@ -113,7 +116,8 @@ struct NamedEmbedding {
   std::shared_ptr<RemoteEmbeddingImpl> module;
 };
 
-// All of them, in the order of their paths.
+// All of them, in the order of their paths. One with several paths (tied embeddings) is there once,
+// under the first.
 std::vector<NamedEmbedding> EmbeddingsOf(const torch::nn::Module& model);
 
 }  // namespace sluice
