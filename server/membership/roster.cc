@@ -83,10 +83,15 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   layout_ = checkpoint.layout;
   optimizer_ = std::make_shared<const OptimizerConfig>(checkpoint.optimizer);
   sessions_.Restore(checkpoint.workers, checkpoint.forgot_workers, checkpoint.step, now);
-  if (checkpoint.step > Step() || options_.goes_on) ResumeTraining();
+  had_workers_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
+  const bool knows_all = sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
+  if (checkpoint.step > Step() || (options_.goes_on && knows_all)) ResumeTraining();
 }
 
-void Roster::ResumeTraining() { started_ = sessions_.CountAlive(SessionRole::kWorker) > 0; }
+void Roster::ResumeTraining() {
+  started_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
+  had_workers_ = had_workers_ || started_;
+}
 
 absl::Status Roster::RenewLease(SessionId session, absl::Time now) {
   return sessions_.NoteSeen(session, now);
@@ -141,12 +146,22 @@ void Roster::Update(absl::Time now, Completions* completions) {
   for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
     Evict(**sessions_.Find(silent), now, completions);
   }
-  // If no recovered worker came back in time, this is a new launch, which waits for its workers.
-  const bool came_back = options_.goes_on || sessions_.CountAlive(SessionRole::kWorker) > 0;
-  if (!first_join_.has_value()) started_ = started_ && came_back;
-  if (started_ || !first_join_.has_value()) return;
-  const bool waited = now - *first_join_ >= options_.start_timeout;
+  if (!first_join_.has_value()) {
+    // If no recovered worker came back in time, the job is over, or this is a new launch, which
+    // waits for its workers.
+    const bool over = options_.goes_on && had_workers_;
+    if (sessions_.CountAlive(SessionRole::kWorker) == 0) started_ = over;
+    return;
+  }
+  if (started_) return;
+  const bool waited = now - *first_join_ >= StartTimeout();
   started_ = waited || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
+}
+
+// Workers that live come back at once when their server goes on.
+absl::Duration Roster::StartTimeout() const {
+  return options_.goes_on ? std::min(options_.start_timeout, options_.lease)
+                          : options_.start_timeout;
 }
 
 void Roster::CheckFinished(Step step, absl::Time now, Completions* completions) {

@@ -37,7 +37,10 @@ class Roster {
                                             Step active_from, absl::Time now,
                                             Completions* completions);
 
-  // Loads the members of a checkpoint. Before the first Join().
+  // Loads the members of a checkpoint. Before the first Join(). Training has started if the
+  // checkpoint is of a later step than 0. In an incarnation that goes on (ShardOptions::goes_on) it
+  // has also started at step 0, unless the checkpoint was saved before all expected workers had
+  // joined: then those are waited for again, but no longer than one lease.
   void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
   // Marks training as started if the checkpoint has open workers, because the earlier incarnation
   // had applied a step. Its workers do not wait for `expected_workers` again.
@@ -100,6 +103,7 @@ class Roster {
   absl::Status Adopt(const JoinRequest& request);
   void ForgetModel();
   absl::Status CheckFitsServer(const JoinRequest& request) const;
+  absl::Duration StartTimeout() const;
 
   const ShardOptions options_;
   const JobListener owner_;
@@ -109,6 +113,7 @@ class Roster {
   std::shared_ptr<const OptimizerConfig> optimizer_ = std::make_shared<const OptimizerConfig>();
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
+  bool had_workers_ = false;  // restored workers were open
   bool finished_ = false;
   bool has_finished_ = false;
   bool deserted_ = false;  // finished, and every observer has gone

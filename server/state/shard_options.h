@@ -54,8 +54,8 @@ struct ShardOptions {
   // The time between two calls of Tick(). If a call is late, this process was stopped or had no
   // CPU; that time counts against nobody (running_clock.h).
   absl::Duration tick = absl::InfiniteDuration();
-  // Whether this incarnation follows another in the same process. Then the job has started, and is
-  // over if no worker comes back; else an incarnation to which none comes back is a new launch.
+  // Whether this incarnation follows another in the same process. Then the job is over if no worker
+  // comes back; else an incarnation to which none comes back is a new launch (Roster::Restore()).
   bool goes_on = false;
   // Warnings that this incarnation begins with.
   std::vector<TrainingWarning> warnings;

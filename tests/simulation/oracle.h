@@ -215,6 +215,7 @@ class Oracle {
   std::map<uint64_t, uint64_t> ancestors_;  // incarnation -> its last step of this history
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
+  bool had_workers_ = false;  // in the checkpoint that was restored
   bool finished_ = false;
   bool deserted_ = false;
   std::string joined_;       // the latest

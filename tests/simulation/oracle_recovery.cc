@@ -29,8 +29,10 @@ Oracle::Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& 
     // A session that nobody knows.
     if (worker.alive) worker.session = scenario.options.session_base.value() + ++sessions_;
   }
-  const bool has_begun = step_ > 0 || scenario.options.goes_on;
-  started_ = has_begun && workers_.CountAlive(false) > 0;
+  had_workers_ = workers_.CountAlive(false) > 0;
+  const bool knows_all = workers_.CountKnown() >= scenario.options.expected_workers;
+  const bool has_begun = step_ > 0 || (scenario.options.goes_on && knows_all);
+  started_ = has_begun && had_workers_;
 }
 
 ModelCheckpoint Oracle::Checkpoint() {

@@ -106,12 +106,15 @@ void Oracle::Tick() {
     ModelWorker& worker = entry.second;
     if (worker.alive && now_ - worker.heard >= options.lease) EndMembership(worker);
   }
-  // If no worker of the earlier incarnation came back in time, all are waited for again, unless the
-  // same process goes on.
-  const bool came_back = options.goes_on || workers_.CountAlive(false) > 0;
-  if (!first_join_.has_value()) started_ = started_ && came_back;
+  // If no worker of the earlier incarnation came back in time, all are waited for again, or the job
+  // is over if the same process goes on.
+  if (!first_join_.has_value() && workers_.CountAlive(false) == 0) {
+    started_ = options.goes_on && had_workers_;
+  }
   if (first_join_.has_value()) {
-    started_ = started_ || now_ - *first_join_ >= options.start_timeout ||
+    absl::Duration timeout = options.start_timeout;
+    if (options.goes_on) timeout = std::min(timeout, options.lease);
+    started_ = started_ || now_ - *first_join_ >= timeout ||
                workers_.CountKnown() >= options.expected_workers;
   }
   JudgeWait();

@@ -531,6 +531,75 @@ TEST(RosterTest, TellsNothingToThoseWhoLeftOrWereLost) {
   EXPECT_THAT(world.told, ElementsAre("c draining 4", "owner draining 4"));
 }
 
+// A checkpoint of a job of two workers, with open sessions of those.
+ShardCheckpoint CheckpointOf(uint64_t step, const std::vector<std::string>& workers) {
+  ShardCheckpoint checkpoint;
+  checkpoint.step = Step(step);
+  checkpoint.layout = std::make_shared<const Layout>(ParametersOnly(3));
+  for (const std::string& name : workers) {
+    SessionRecord record;
+    record.worker = name;
+    record.process_nonce = ProcessNonce(1);
+    checkpoint.workers.push_back(record);
+  }
+  return checkpoint;
+}
+
+// An incarnation that follows another in the same process.
+ShardOptions GoingOn() {
+  ShardOptions options = Options(2);
+  options.goes_on = true;
+  return options;
+}
+
+TEST(RosterTest, GoesOnAtOnceWithTheWorkersOfACheckpointThatKnowsThemAll) {
+  RosterWorld world(GoingOn());
+  world.roster.Restore(CheckpointOf(0, {"a", "b"}), world.now);
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, GoesOnAtOnceFromALaterStepWhoeverHasGoneSince) {
+  RosterWorld world(GoingOn());
+  world.roster.Restore(CheckpointOf(7, {"a"}), world.now);
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, GoesOnFromTheFirstStepWhenThoseWhoJoinedAfterItsCheckpointAreBack) {
+  RosterWorld world(GoingOn());
+  world.roster.Restore(CheckpointOf(0, {"a"}), world.now);
+  world.Join("a");
+  world.Pass(absl::Seconds(9));
+  EXPECT_FALSE(world.roster.started());
+  world.Join("b");
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, WaitsForThemNoLongerThanALease) {
+  RosterWorld world(GoingOn());
+  world.roster.Restore(CheckpointOf(0, {"a"}), world.now);
+  world.Join("a");
+  world.Pass(absl::Seconds(10));
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, IsFinishedIfItGoesOnAndNobodyComesBack) {
+  RosterWorld world(GoingOn());
+  world.roster.Restore(CheckpointOf(0, {"a"}), world.now);
+  world.PassInSilence(absl::Seconds(10));  // the lease of a
+  EXPECT_THAT(world.CheckFinished(0), IsEmpty());
+  world.PassInSilence(absl::Seconds(10));  // a may still come back
+  EXPECT_THAT(world.CheckFinished(0), ElementsAre("owner finished 0", "owner deserted 0"));
+}
+
+TEST(RosterTest, AServerStartedAnewWaitsForALaunchIfNobodyComesBack) {
+  RosterWorld world(Options(2));
+  world.roster.Restore(CheckpointOf(7, {"a"}), world.now);
+  EXPECT_TRUE(world.roster.started());
+  world.PassInSilence(absl::Seconds(20));
+  EXPECT_FALSE(world.roster.started());
+  EXPECT_THAT(world.CheckFinished(7), IsEmpty());
+}
+
 TEST(RosterTest, NeedsNoOwner) {
   Roster roster(Options(1), nullptr);
   Completions completions;
