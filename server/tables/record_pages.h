@@ -6,6 +6,7 @@
 #ifndef SLUICE_SERVER_TABLES_RECORD_PAGES_H_
 #define SLUICE_SERVER_TABLES_RECORD_PAGES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,15 @@ struct RowRecord {
 
   float* elements() { return reinterpret_cast<float*>(this + 1); }
   const float* elements() const { return reinterpret_cast<const float*>(this + 1); }
+  // Asks for the memory of the head and the first `count` elements, at most 1 KiB: the processor
+  // goes on by itself.
+  void Prefetch(size_t count) const {
+    constexpr size_t kLine = 64;
+    const size_t bytes = std::min<size_t>(sizeof(RowRecord) + count * sizeof(float), 1024);
+    const char* const begin = reinterpret_cast<const char*>(this);
+    for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at);
+    __builtin_prefetch(begin + bytes - 1);
+  }
 };
 
 // Externally synchronized.

@@ -11,13 +11,7 @@ namespace sluice {
 namespace {
 
 // Rows whose memory is asked for ahead of their use.
-constexpr size_t kAhead = 4;
-
-// Only the first lines: the processor goes on by itself.
-void Prefetch(const RowRecord* record) {
-  __builtin_prefetch(record);
-  if (record != nullptr) __builtin_prefetch(record->elements() + 14);
-}
+constexpr size_t kAhead = 8;
 
 // Gives each row that has elements its place. Returns the sum of their sizes.
 size_t PlaceRows(size_t elements, std::vector<PastRow>& rows) {
@@ -70,11 +64,13 @@ std::vector<PastRow> RowBucket::Touched(const BucketSums& sums,
   for (size_t i = 0; i < order.size(); ++i) {
     PastRow& row = rows[i];
     row.id = sums.id(order[i]);
+    if (i + kAhead < order.size()) rows_.prefetch(sums.id(order[i + kAhead]));
     const auto record = rows_.find(row.id);
     if (record != rows_.end()) {
       row.before = StoredAs::kRow;
       row.record = record->second;
       row.becomes_row = true;
+      row.record->Prefetch(shape_.elements());
       continue;
     }
     const auto waiting = waiting_.find(row.id);
@@ -99,7 +95,6 @@ std::unique_ptr<PastRows> RowBucket::Prepare(const BucketSums& sums, const RowRu
   RowComputer computer(shape_, rule);
   for (size_t i = 0; i < order.size(); ++i) {
     const PastRow& row = past->rows[i];
-    if (i + kAhead < order.size()) Prefetch(past->rows[i + kAhead].record);
     if (!row.becomes_row) continue;
     const absl::Span<float> next = past->floats.span().subspan(row.at, shape_.elements());
     const bool finite = computer.Compute(row, sums.sum(order[i]), sums.share(order[i]), next);
@@ -135,7 +130,10 @@ void RowBucket::MakeWait(uint64_t step, PastRow& row) {
 
 void RowBucket::Make(uint64_t step, PastRows& rows, Checksummer* checksum) {
   absl::MutexLock lock(&mu_);
-  for (PastRow& row : rows.rows) {
+  for (size_t i = 0; i < rows.rows.size(); ++i) {
+    PastRow& row = rows.rows[i];
+    const size_t ahead = std::min(i + kAhead, rows.rows.size() - 1);
+    if (rows.rows[ahead].record != nullptr) rows.rows[ahead].record->Prefetch(shape_.elements());
     row.becomes_row ? MakeRow(step, row, rows.floats.from(row.at)) : MakeWait(step, row);
     if (checksum != nullptr) {
       const float* const made = row.becomes_row ? row.record->elements() : nullptr;

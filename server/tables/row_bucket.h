@@ -96,6 +96,8 @@ class RowBucket {
   // The state of `id` at `step`; copies the first `count` of its elements, if it is a row.
   FoundRow Find(uint64_t step, RowId id, size_t count, float* to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Asks for the memory of the rows, so that Find() does not wait for it.
+  void Fetch(absl::Span<const WantedRow> rows) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const RowShape& shape_;

@@ -5,6 +5,12 @@
 #include "server/tables/row_bucket.h"
 
 namespace sluice {
+namespace {
+
+// Rows whose memory is asked for before the first of them is used.
+constexpr size_t kTogether = 16;
+
+}  // namespace
 
 FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const {
   const auto row = rows_.find(id);
@@ -25,13 +31,24 @@ FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const
   return found;
 }
 
+// A row costs two misses of the cache, one in the index and one for its record. They are awaited
+// for several rows at a time.
+void RowBucket::Fetch(absl::Span<const WantedRow> rows) const {
+  for (const WantedRow& row : rows) rows_.prefetch(row.id);
+  for (const WantedRow& row : rows) {
+    const auto found = rows_.find(row.id);
+    if (found != rows_.end()) found->second->Prefetch(shape_.width());
+  }
+}
+
 void RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
   std::vector<WantedRow> absent;
   {
     absl::MutexLock lock(&mu_);
-    for (const WantedRow& row : rows) {
-      const FoundRow found = Find(step, row.id, shape_.width(), row.to);
-      if (found.as != StoredAs::kRow) absent.push_back(row);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (i % kTogether == 0) Fetch(rows.subspan(i, kTogether));
+      const FoundRow found = Find(step, rows[i].id, shape_.width(), rows[i].to);
+      if (found.as != StoredAs::kRow) absent.push_back(rows[i]);
     }
   }
   for (const WantedRow& row : absent) {
