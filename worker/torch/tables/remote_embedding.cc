@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/torch/tables/unique_ids.h"
 
 namespace sluice {
 namespace {
@@ -67,8 +68,7 @@ torch::Tensor RemoteEmbeddingImpl::Pull(const torch::Tensor& ids) {
 
 RemoteEmbeddingImpl::Lookup RemoteEmbeddingImpl::LookUp(const torch::Tensor& ids) {
   CheckIds(ids);
-  auto [different, places] =
-      torch::_unique(ids.to(torch::kCPU).contiguous(), /*sorted=*/true, /*return_inverse=*/true);
+  const auto [different, places] = Unique(ids);
   if (different.numel() > 0 && different[0].item<int64_t>() < 0) {
     throw std::invalid_argument(absl::StrCat("an embedding is asked for row ",
                                              different[0].item<int64_t>(),
@@ -91,9 +91,8 @@ torch::Tensor RemoteEmbeddingImpl::forward(const torch::Tensor& ids) {
 
 void RemoteEmbeddingImpl::prefetch(const torch::Tensor& ids) {
   CheckIds(ids);
-  const auto [different, places] = torch::_unique(ids.to(torch::kCPU).contiguous(), true, false);
-  prefetched_ = Start(different);
-  prefetched_ids_ = different;
+  prefetched_ids_ = Unique(ids).ids;
+  prefetched_ = Start(prefetched_ids_);
 }
 
 void RemoteEmbeddingImpl::ForgetGradients() {
@@ -115,7 +114,7 @@ RowTensor RemoteEmbeddingImpl::TakeGradient() {
   }
   if (ids.empty()) return {{}, torch::empty({0, int64_t{options_.width}})};
   if (ids.size() == 1) return {IdsOf(ids[0]), gradients[0].contiguous()};
-  const auto [different, places] = torch::_unique(torch::cat(ids), true, true);
+  const auto [different, places] = Unique(torch::cat(ids));
   torch::Tensor sums = torch::zeros({different.numel(), int64_t{options_.width}});
   sums.index_add_(0, places, torch::cat(gradients));
   return {IdsOf(different), sums};
