@@ -125,6 +125,8 @@ struct PullRequest {
   // continue.
   absl::optional<Sequence> after;
   bool whole = false;  // parameters of one step, even where reads are inconsistent
+  // A pull of rows: their bytes as float32. Absent: a pull of all parameters.
+  absl::optional<uint64_t> row_bytes;
   // With several servers: rises within the session with each pull, from 1.
   uint64_t number = 0;
 };

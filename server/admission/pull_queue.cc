@@ -13,7 +13,7 @@ PullResult PullQueue::Release(const PullRequest& request, const PullContext& con
   header.not_modified = request.have_step == context.step;
   if (!header.not_modified) {
     header.inconsistent = context.inconsistent && !request.whole;
-    bytes_answered_ += context.bytes;
+    bytes_answered_ += request.row_bytes.value_or(context.bytes);
   }
   return release_(request, header);
 }

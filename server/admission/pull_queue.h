@@ -93,7 +93,7 @@ class PullQueue {
   absl::optional<absl::Time> held_up_since() const {
     return held_up_.empty() ? absl::nullopt : absl::make_optional(*held_up_.begin());
   }
-  uint64_t bytes_answered() const { return bytes_answered_; }  // of parameters, as float32
+  uint64_t bytes_answered() const { return bytes_answered_; }  // of parameters and rows, as float32
 
  private:
   struct Waiting {

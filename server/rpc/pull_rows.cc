@@ -79,6 +79,7 @@ class PullRowsStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     auto wanted = WantedRows::Create(request, layout);
     if (!wanted.ok()) return wanted.status();
     wanted_ = *std::move(wanted);
+    request_.row_bytes = wanted_.size() * sizeof(float);
     return wait_.Enter(request_.session, call_);
   }
 

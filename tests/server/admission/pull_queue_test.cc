@@ -109,6 +109,14 @@ TEST_F(PullQueueTest, AnswersWithTheSnapshotItsStepAndItsIncarnation) {
   EXPECT_EQ(queue_.bytes_answered(), 40u);
 }
 
+TEST_F(PullQueueTest, CountsTheBytesOfAPullOfRows) {
+  PullRequest request;
+  request.row_bytes = 12;
+  queue_.Add(request, [](absl::StatusOr<PullResult>) {});
+  Publish(1);
+  EXPECT_EQ(queue_.bytes_answered(), 12u);
+}
+
 TEST_F(PullQueueTest, AnswersNotModifiedWithoutASnapshotToThoseWhoHaveTheStep) {
   Wait('a', 4, Step(4));
   ASSERT_EQ(Publish(4), "a");
