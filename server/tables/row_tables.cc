@@ -148,12 +148,16 @@ std::shared_ptr<const RowSnapshot> RowTables::Make(Step made, uint64_t* checksum
   PrepareEvictions(made);
   store_->history().Add(prepared_);
   std::vector<uint64_t> checksums(checksum == nullptr ? 0 : prepared_->buckets.size());
-  sums_.ForEach(prepared_->buckets.size(), [&](size_t i) {
-    PastRows& rows = *prepared_->buckets[i];
-    RowBucket& bucket = store_->bucket(static_cast<uint32_t>(rows.key / kRowBuckets),
-                                       static_cast<uint32_t>(rows.key % kRowBuckets));
-    MakeRows(made, bucket, rows, checksum == nullptr ? nullptr : &checksums[i]);
-  });
+  // A row that the step touches is not old any more, so what is old is removed afterwards.
+  for (const bool evicts : {false, true}) {
+    sums_.ForEach(prepared_->buckets.size(), [&](size_t i) {
+      PastRows& rows = *prepared_->buckets[i];
+      if (rows.evicts != evicts) return;
+      RowBucket& bucket = store_->bucket(static_cast<uint32_t>(rows.key / kRowBuckets),
+                                         static_cast<uint32_t>(rows.key % kRowBuckets));
+      MakeRows(made, bucket, rows, checksum == nullptr ? nullptr : &checksums[i]);
+    });
+  }
   if (checksum != nullptr) {
     std::string bytes;
     for (const uint64_t of_bucket : checksums) bytes += LittleEndian64(of_bucket);

@@ -8,6 +8,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -54,6 +55,26 @@ TEST(EvictionTest, ATouchKeepsARow) {
   }
   EXPECT_EQ(world.status(0).removed, 0);
   EXPECT_THAT(world.Row(0, 5), ElementsAre(-6));
+}
+
+// With several threads, too, the step's touch comes before its removals.
+TEST(EvictionTest, ATouchInTheBucketsTurnKeepsTheRows) {
+  constexpr uint32_t kBucket = 9;
+  TableWorld::Options options;
+  options.threads = 4;
+  TableWorld world({EvictingAfter(1)}, options);
+  std::vector<RowId> ids;
+  for (RowId id = 0; ids.size() < 1000; ++id) {
+    if (BucketOf(id) == kBucket) ids.push_back(id);
+  }
+  for (int touches = 1; touches <= 20; ++touches) {
+    while (world.step() % kRowBuckets != kBucket - 1) world.MakeStep();
+    world.Push({{0, ids}}, Values(ids.size(), 1));
+    world.MakeStep();
+    ASSERT_EQ(world.status(0).rows, ids.size());
+    ASSERT_THAT(world.Rows(world.latest(), 0, ids), Each(-touches));
+  }
+  EXPECT_EQ(world.status(0).removed, 0);
 }
 
 TEST(EvictionTest, AnIdThatComesBackBeginsAsAtFirst) {
