@@ -1,6 +1,6 @@
 #include "server/aggregation/staged_rows.h"
 
-#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,7 +24,13 @@ absl::Status StagedRows::AddIds(RowIds rows) {
                                 announced_, "; count 8 for each id and 4 for each element"));
   }
   rows_ += rows.ids.size();
-  if (!rows.ids.empty()) ids_.push_back(std::move(rows));
+  if (rows.ids.empty()) return absl::OkStatus();
+  if (!ids_.empty() && ids_.back().table == rows.table) {
+    std::vector<RowId>& before = ids_.back().ids;
+    before.insert(before.end(), rows.ids.begin(), rows.ids.end());
+  } else {
+    ids_.push_back(std::move(rows));
+  }
   return absl::OkStatus();
 }
 
@@ -43,20 +49,27 @@ absl::Status StagedRows::CheckFollows(const RowIds& rows) const {
   return absl::OkStatus();
 }
 
-// One range for each entry of ids_. Their names are seen by nobody.
-void StagedRows::EndIds() {
+// One range for each table. Their names are seen by nobody.
+absl::Status StagedRows::EndIds() {
   std::vector<LayoutRange> ranges;
   uint64_t offset = 0;
-  for (size_t i = 0; i < ids_.size(); ++i) {
+  for (const RowIds& rows : ids_) {
+    if (rows.ids.size() > std::numeric_limits<uint32_t>::max()) {
+      return BadRows(absl::StrCat("have ", rows.ids.size(), " ids of one table, expected at most ",
+                                  std::numeric_limits<uint32_t>::max()));
+    }
     LayoutRange range;
-    range.name = absl::StrCat(i);
-    range.shape = {static_cast<uint32_t>(ids_[i].ids.size()), WidthOf(ids_[i])};
+    range.name = absl::StrCat(rows.table);
+    range.shape = {static_cast<uint32_t>(rows.ids.size()), WidthOf(rows)};
     range.offset = offset;
-    range.length = ids_[i].ids.size() * WidthOf(ids_[i]);
+    range.length = rows.ids.size() * WidthOf(rows);
     offset = range.end();
     ranges.push_back(std::move(range));
   }
-  values_.emplace(std::make_shared<const Layout>(*Layout::Create(std::move(ranges))));
+  auto layout = Layout::Create(std::move(ranges));
+  if (!layout.ok()) return BadRows(absl::StrCat("are too many: ", layout.status().message()));
+  values_.emplace(std::make_shared<const Layout>(*std::move(layout)));
+  return absl::OkStatus();
 }
 
 absl::Status StagedRows::Reserve(const TensorChunk& chunk) {
@@ -65,7 +78,10 @@ absl::Status StagedRows::Reserve(const TensorChunk& chunk) {
                      "a chunk lies behind the vector, and the push has no ids of rows; send them "
                      "before their elements");
   }
-  if (!values_.has_value()) EndIds();
+  if (!values_.has_value()) {
+    const absl::Status ended = EndIds();
+    if (!ended.ok()) return ended;
+  }
   return values_->Reserve(chunk);
 }
 

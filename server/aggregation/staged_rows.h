@@ -26,7 +26,8 @@ class StagedRows {
       : layout_(std::move(layout)), announced_(announced) {}
 
   // Takes ids of a table that the layout has; they are ascending. BAD_ARGUMENT if they do not come
-  // after those before them, after a chunk has come, or if they are more than was announced.
+  // after those before them, after a chunk has come, or if they are more than was announced. The
+  // ids of a table may come in any number of calls.
   absl::Status AddIds(RowIds rows);
 
   // As StagedVector's methods. Offsets count from the first element of the first row.
@@ -40,7 +41,7 @@ class StagedRows {
   // "row 17 of items, element 3", for an error. Only of elements that were reserved.
   std::string ElementName(uint64_t element) const;
 
-  // The tables that have rows, in the order of the layout. Several entries may be of one table.
+  // The tables that have rows, in the order of the layout, each once.
   const std::vector<RowIds>& ids() const { return ids_; }
   uint64_t rows() const { return rows_; }  // in all tables
   // The gradients, one row after the other in the order of ids(); null if there are no ids.
@@ -50,7 +51,7 @@ class StagedRows {
  private:
   uint32_t WidthOf(const RowIds& rows) const { return layout_->tables()[rows.table].width; }
   absl::Status CheckFollows(const RowIds& rows) const;
-  void EndIds();
+  absl::Status EndIds();
 
   const std::shared_ptr<const Layout> layout_;
   const uint64_t announced_;

@@ -68,6 +68,16 @@ TEST(StagedRowsTest, IdsOfATableMayComeInSeveralParts) {
   EXPECT_THAT(rows.AddIds({0, {}}), IsOk());
   EXPECT_THAT(rows.AddIds({0, {5, 6}}), IsOk());
   EXPECT_EQ(rows.rows(), 3u);
+  ASSERT_EQ(rows.ids().size(), 1u);
+  EXPECT_THAT(rows.ids()[0].ids, ElementsAre(4, 5, 6));
+}
+
+TEST(StagedRowsTest, IdsMayComeOneByOneHoweverManyTheyAre) {
+  constexpr RowId kIds = Layout::kMaxRanges + 1;
+  StagedRows rows(WithTables(), BytesOf(kIds, 0));
+  for (RowId id = 0; id < kIds; ++id) ASSERT_THAT(rows.AddIds({0, {id}}), IsOk());
+  ASSERT_THAT(Add(rows, ChunkOf(2 * kIds - 1, {7})), IsOk());
+  EXPECT_EQ(rows.ElementName(2 * kIds - 1), "row 1000000 of items, element 1,");
 }
 
 TEST(StagedRowsTest, RefusesIdsThatDoNotFollow) {
