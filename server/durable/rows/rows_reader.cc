@@ -14,6 +14,9 @@
 namespace sluice {
 namespace {
 
+// A description with as many tables as there may be, of the longest names, is shorter.
+constexpr uint64_t kMostDescription = 16 << 20;
+
 // The numbers in the head of a block, after its name.
 uint32_t HeadNumber(absl::string_view head, size_t index) {
   return FromLittleEndian<uint32_t>(head.substr(4 + 4 * index));
@@ -56,7 +59,12 @@ absl::Status RowsReader::ReadHeader() {
     return absl::DataLossError(absl::StrCat("it begins with \"", Shown(magic), "\", expected \"",
                                             kRowsMagic, "\"; is it a file of rows?"));
   }
-  const auto description = ReadText(FromLittleEndian64(absl::string_view(*prefix).substr(8)));
+  const uint64_t size = FromLittleEndian64(absl::string_view(*prefix).substr(8));
+  if (size > kMostDescription) {
+    return absl::DataLossError(
+        absl::StrCat("its description has ", size, " bytes, expected at most ", kMostDescription));
+  }
+  const auto description = ReadText(size);
   if (!description.ok()) return description.status();
   const absl::Status checked = CheckPart(absl::StrCat(*prefix, *description));
   if (!checked.ok()) return checked;
@@ -114,6 +122,16 @@ absl::Status RowsReader::CheckOrder(const RowsBlock& before) const {
   return WrongBlock(counts_, "does not follow the block before it");
 }
 
+absl::Status RowsReader::CheckSteps() const {
+  for (size_t i = 0; i < block_.ids.size(); ++i) {
+    if (block_.touched[i] <= header_.step.value()) continue;
+    return WrongBlock(
+        counts_, absl::StrCat("has id ", block_.ids[i], ", touched at step ", block_.touched[i],
+                              ", after the file's step, ", header_.step.value()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RowsReader::CheckIds() const {
   const auto waiting = std::count_if(block_.touches.begin(), block_.touches.end(),
                                      [](uint32_t touches) { return touches > 0; });
@@ -151,6 +169,7 @@ absl::StatusOr<bool> RowsReader::Next() {
   Decode(*head, *payload);
   sound = CheckOrder(before);
   if (sound.ok()) sound = CheckIds();
+  if (sound.ok()) sound = CheckSteps();
   if (!sound.ok()) return sound;
   ++counts_.blocks;
   counts_.rows += HeadNumber(*head, 2) - HeadNumber(*head, 3);

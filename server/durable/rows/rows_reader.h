@@ -44,6 +44,7 @@ class RowsReader {
   void Decode(absl::string_view head, absl::string_view payload);
   absl::Status CheckOrder(const RowsBlock& before) const;
   absl::Status CheckIds() const;
+  absl::Status CheckSteps() const;
   absl::Status ReadEnd(absl::string_view begin);
 
   const ReadableFile& file_;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/little_endian.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/format/directory_sync.h"
@@ -86,6 +87,23 @@ TEST_F(RowsDamageTest, WhereverItIsCutIsFound) {
 TEST_F(RowsDamageTest, BytesAfterTheEndAreFound) {
   files_.BytesOf(kFull) += "x";
   ExpectDamaged(kFull, "a byte more");
+}
+
+TEST_F(RowsDamageTest, ARowOfALaterStepIsFound) {
+  rows_.Make(9, {1, 77}, {1});
+  Save(3);
+  EXPECT_THAT(
+      RowChain::Open(files_, {"d", "job", Incarnation(1), Step(3), {{{}, saved_}}}, *layout_, true),
+      HasCode(absl::StatusCode::kDataLoss,
+              HasSubstr("touched at step 9, after the file's step, 3")));
+}
+
+TEST_F(RowsDamageTest, ADescriptionThatIsTooLongIsNotRead) {
+  std::string& bytes = files_.BytesOf(kFull);
+  bytes.resize(20 << 20);
+  bytes.replace(8, 8, LittleEndian64(18 << 20));
+  EXPECT_THAT(Open(), HasCode(absl::StatusCode::kDataLoss,
+                              HasSubstr("its description has 18874368 bytes, expected at most")));
 }
 
 TEST_F(RowsDamageTest, AMissingFileIsNamed) {
