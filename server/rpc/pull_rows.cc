@@ -175,6 +175,7 @@ class PullRowsStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     } else {
       span_.End();
       wait_.permit()->StopCounting();
+      rows_.reset();  // the last message is a copy, and its reader may be slow
       StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
     }
   }
@@ -187,7 +188,7 @@ class PullRowsStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   Encoding encoding_;
   WantedRows wanted_;
   PullWait wait_;
-  std::shared_ptr<const RowSnapshot> rows_;      // null while it waits
+  std::shared_ptr<const RowSnapshot> rows_;      // from the header to the last chunk, else null
   Step step_;                                    // of rows_
   CallSpan span_;                                // while it is written
   absl::optional<ActivePulls::Stream> sending_;  // from then until gRPC has sent it

@@ -138,8 +138,9 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     if (state.layout == nullptr) return absl::OkStatus();
     const size_t tables = state.layout->tables().size();
     response.set_total(tables);
+    const std::vector<TableStatus> totals = state.table_totals();
     return FillPage(request, tables, response.mutable_tables(), response,
-                    [&](size_t i) { return TableToProto(i, state); });
+                    [&](size_t i) { return TableToProto(i, totals[i], state); });
   }
 
   // Which tensor the response, whose other fields it sets, is to show.

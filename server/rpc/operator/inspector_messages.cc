@@ -269,9 +269,8 @@ v1::ListServersResponse ServersToProto(const ShardStatus& state) {
   return message;
 }
 
-v1::TableState TableToProto(size_t i, const ShardStatus& state) {
+v1::TableState TableToProto(size_t i, const TableStatus& all, const ShardStatus& state) {
   const TableSpec& table = state.layout->tables()[i];
-  const TableStatus all = state.table_totals()[i];
   v1::TableState message;
   *message.mutable_table() = ToProto(table);
   message.set_optimizer(std::string(OptimizerName(OptionsFor(*state.optimizer, table.name))));

@@ -10,6 +10,7 @@
 #include "server/snapshots/tensor_statistics.h"
 #include "server/state/session_record.h"
 #include "server/state/shard_status.h"
+#include "server/state/table_status.h"
 #include "sluice/v1/inspector.pb.h"
 
 namespace sluice {
@@ -22,8 +23,8 @@ v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state);
 v1::TensorStatistics ToProto(const TensorStatistics& statistics);
 // All servers of the job.
 v1::ListServersResponse ServersToProto(const ShardStatus& state);
-// Table i of the layout, and what all servers have of it. A worker has joined.
-v1::TableState TableToProto(size_t i, const ShardStatus& state);
+// Table i of the layout, of which all servers together have `all`. A worker has joined.
+v1::TableState TableToProto(size_t i, const TableStatus& all, const ShardStatus& state);
 
 }  // namespace sluice
 
