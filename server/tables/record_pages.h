@@ -43,6 +43,11 @@ class RecordPages {
 
   // Of all pages.
   uint64_t bytes() const { return records_ * record_bytes_; }
+  // What so many more records would take, at least, beside the pages there are.
+  uint64_t BytesFor(uint64_t more) const {
+    const uint64_t room = free_.size() + static_cast<uint64_t>(end_ - next_) / record_bytes_;
+    return more > room ? (more - room) * record_bytes_ : 0;
+  }
 
  private:
   void AddPage();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "common/base/little_endian.h"
 #include "common/tensor/tensor_chunk.h"

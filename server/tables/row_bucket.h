@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -38,6 +37,13 @@ struct WantedRow {
   float* to = nullptr;  // an array of the table's width
 };
 
+// What new ids would add.
+struct RowGrowth {
+  uint64_t rows = 0;
+  uint64_t waiting = 0;
+  uint64_t bytes = 0;  // beside the memory that the bucket has already
+};
+
 // Any thread may read. One thread at a time makes steps.
 class RowBucket {
  public:
@@ -64,17 +70,16 @@ class RowBucket {
   // ---- Any thread, about a step that a snapshot holds ----
 
   void Read(uint64_t step, absl::Span<const WantedRow> rows) const ABSL_LOCKS_EXCLUDED(mu_);
-  // All ids that may have been stored at `step`, ascending.
-  std::vector<RowId> IdsAt(uint64_t step) const ABSL_LOCKS_EXCLUDED(mu_);
+  // The ids that were stored at `step`, and touched after step `after`, ascending.
+  std::vector<RowId> IdsAt(uint64_t step, uint64_t after) const ABSL_LOCKS_EXCLUDED(mu_);
   // How each of `ids` was stored. Copies the rows and their slots to `elements`, where each has its
   // place.
   std::vector<FoundRow> FindAt(uint64_t step, absl::Span<const RowId> ids,
                                absl::Span<float> elements) const ABSL_LOCKS_EXCLUDED(mu_);
   // The ids that were removed after step `after`, and not after step `step`.
   std::vector<RowId> RemovedAt(uint64_t step, uint64_t after) const ABSL_LOCKS_EXCLUDED(mu_);
-  // How many of `ids` would become rows, and how many would begin to wait.
-  std::pair<uint64_t, uint64_t> CountNew(absl::Span<const RowId> ids) const
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // What those of `ids` would add that are new.
+  RowGrowth CountNew(absl::Span<const RowId> ids) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Waiting {

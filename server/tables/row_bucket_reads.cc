@@ -10,6 +10,14 @@ namespace {
 // Rows whose memory is asked for before the first of them is used.
 constexpr size_t kTogether = 16;
 
+// How many of `more` entries a map could not take as it is. It is full at 7/8.
+template <typename Map>
+uint64_t BeyondRoom(const Map& map, uint64_t more) {
+  const uint64_t most = map.capacity() / 8 * 7;
+  const uint64_t entries = map.size() + more;
+  return entries > most ? std::min(more, entries - most) : 0;
+}
+
 }  // namespace
 
 FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const {
@@ -57,14 +65,19 @@ void RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
   }
 }
 
-std::vector<RowId> RowBucket::IdsAt(uint64_t step) const {
+// What a later step has touched is as the history tells.
+std::vector<RowId> RowBucket::IdsAt(uint64_t step, uint64_t after) const {
+  const auto is_wanted = [&](uint64_t touched) { return after < touched && touched <= step; };
   std::vector<RowId> ids;
   {
     absl::MutexLock lock(&mu_);
-    ids.reserve(rows_.size() + waiting_.size());
-    for (const auto& row : rows_) ids.push_back(row.first);
-    for (const auto& waiting : waiting_) ids.push_back(waiting.first);
-    history_.AppendIds(step, key_, &ids);
+    for (const auto& [id, record] : rows_) {
+      if (is_wanted(record->touched)) ids.push_back(id);
+    }
+    for (const auto& [id, waiting] : waiting_) {
+      if (is_wanted(waiting.touched)) ids.push_back(id);
+    }
+    history_.AppendIds(step, after, key_, &ids);
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -92,21 +105,22 @@ std::vector<RowId> RowBucket::RemovedAt(uint64_t step, uint64_t after) const {
   return ids;
 }
 
-std::pair<uint64_t, uint64_t> RowBucket::CountNew(absl::Span<const RowId> ids) const {
-  uint64_t rows = 0;
-  uint64_t waiting = 0;
+RowGrowth RowBucket::CountNew(absl::Span<const RowId> ids) const {
+  RowGrowth growth;
   absl::MutexLock lock(&mu_);
   for (const RowId id : ids) {
     if (rows_.contains(id)) continue;
     const auto waits = waiting_.find(id);
     const uint32_t touches = waits == waiting_.end() ? 0 : waits->second.touches;
     if (shape_.Admits(touches)) {
-      ++rows;
+      ++growth.rows;
     } else if (touches == 0) {
-      ++waiting;
+      ++growth.waiting;
     }
   }
-  return {rows, waiting};
+  growth.bytes = pages_.BytesFor(growth.rows) + BeyondRoom(rows_, growth.rows) * kIndexBytes +
+                 BeyondRoom(waiting_, growth.waiting) * kWaitingBytes;
+  return growth;
 }
 
 }  // namespace sluice

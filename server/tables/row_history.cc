@@ -107,11 +107,14 @@ bool RowHistory::Find(uint64_t step, uint64_t key, RowId id,
   return false;
 }
 
-void RowHistory::AppendIds(uint64_t step, uint64_t key, std::vector<RowId>* ids) const {
+void RowHistory::AppendIds(uint64_t step, uint64_t after, uint64_t key,
+                           std::vector<RowId>* ids) const {
   absl::MutexLock lock(&mu_);
   for (auto at = steps_.upper_bound(step); at != steps_.end(); ++at) {
     AnyOfBucket(*at->second, key, [&](const PastRows& rows) {
-      for (const PastRow& row : rows.rows) ids->push_back(row.id);
+      for (const PastRow& row : rows.rows) {
+        if (after < row.touched && row.touched <= step) ids->push_back(row.id);
+      }
       return false;
     });
   }

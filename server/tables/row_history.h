@@ -43,9 +43,9 @@ class RowHistory {
             absl::FunctionRef<void(const PastRows&, const PastRow&)> take) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Appends all ids of a bucket that steps after `step` have changed. The caller holds the bucket's
-  // mutex.
-  void AppendIds(uint64_t step, uint64_t key, std::vector<RowId>* ids) const
+  // Appends the ids of a bucket that steps after `step` have changed, and that were touched before
+  // it, but after step `after`. The caller holds the bucket's mutex.
+  void AppendIds(uint64_t step, uint64_t after, uint64_t key, std::vector<RowId>* ids) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // How many steps it keeps; those that were merged count as one. And how many rows.

@@ -29,12 +29,6 @@ absl::Status TooManyBytes(const TableSpec& table, uint64_t bytes, uint64_t more,
 
 }  // namespace
 
-uint64_t RowLimits::BytesOf(uint32_t table, uint64_t rows, uint64_t waiting) const {
-  const uint64_t elements = store_->table(table).shape.elements();
-  return rows * (elements * sizeof(float) + sizeof(RowRecord) + kIndexBytes) +
-         waiting * kWaitingBytes;
-}
-
 uint64_t RowLimits::bytes() const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < store_->tables(); ++i) {
@@ -43,22 +37,23 @@ uint64_t RowLimits::bytes() const {
   return bytes;
 }
 
-RowLimits::Growth RowLimits::Bound(const RowIds& rows) const {
+RowGrowth RowLimits::Bound(const RowIds& rows) const {
+  const uint64_t elements = store_->table(rows.table).shape.elements();
   const uint64_t count = rows.ids.size();
-  return {count, count, BytesOf(rows.table, count, 0)};
+  return {count, count, count * (elements * sizeof(float) + sizeof(RowRecord) + kIndexBytes)};
 }
 
-RowLimits::Growth RowLimits::Count(const RowIds& rows) const {
-  Growth growth;
+RowGrowth RowLimits::Count(const RowIds& rows) const {
+  RowGrowth growth;
   std::vector<RowId> ids;
   for (const IdsOfBucket& of_bucket : ByBucket(rows.ids, store_->place())) {
     ids.clear();
     for (const uint32_t i : of_bucket.places) ids.push_back(rows.ids[i]);
-    const auto [made, waiting] = store_->bucket(rows.table, of_bucket.bucket).CountNew(ids);
-    growth.rows += made;
-    growth.waiting += waiting;
+    const RowGrowth more = store_->bucket(rows.table, of_bucket.bucket).CountNew(ids);
+    growth.rows += more.rows;
+    growth.waiting += more.waiting;
+    growth.bytes += more.bytes;
   }
-  growth.bytes = BytesOf(rows.table, growth.rows, growth.waiting);
   return growth;
 }
 
@@ -66,18 +61,15 @@ template <typename GrowthOf>
 absl::Status RowLimits::CheckGrowth(const StagedRows& rows, const GrowthOf& growth_of) const {
   const uint64_t before = bytes();
   uint64_t more_bytes = 0;
-  std::vector<uint64_t> more_rows(store_->tables());
   for (const RowIds& entry : rows.ids()) {
     const TableRows& table = store_->table(entry.table);
     const uint64_t stored = table.counts.rows.load(std::memory_order_relaxed);
-    const Growth growth = growth_of(entry);
-    more_rows[entry.table] += growth.rows;
-    more_bytes += growth.bytes;
+    const RowGrowth growth = growth_of(entry);
     const uint64_t most = table.shape.spec.max_rows;
-    const uint64_t more = more_rows[entry.table];
-    if (most > 0 && more > 0 && stored + more > most) {
-      return TooManyRows(table.shape.spec, stored, more);
+    if (most > 0 && growth.rows > 0 && stored + growth.rows > most) {
+      return TooManyRows(table.shape.spec, stored, growth.rows);
     }
+    more_bytes += growth.bytes;
     if (more_bytes > 0 && before + more_bytes > most_bytes_) {
       return TooManyBytes(table.shape.spec, before, more_bytes, most_bytes_);
     }

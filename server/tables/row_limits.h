@@ -23,18 +23,10 @@ class RowLimits {
   absl::Status Check(const StagedRows& rows) const;
 
  private:
-  // What a push would add.
-  struct Growth {
-    uint64_t rows = 0;
-    uint64_t waiting = 0;
-    uint64_t bytes = 0;
-  };
-
   absl::Status CheckPlace(const StagedRows& rows) const;
   // At most, and exactly.
-  Growth Bound(const RowIds& rows) const;
-  Growth Count(const RowIds& rows) const;
-  uint64_t BytesOf(uint32_t table, uint64_t rows, uint64_t waiting) const;
+  RowGrowth Bound(const RowIds& rows) const;
+  RowGrowth Count(const RowIds& rows) const;
   uint64_t bytes() const;  // of all tables
   // OK if each of the entries grows as `growth` says without passing a limit.
   template <typename GrowthOf>

@@ -29,13 +29,13 @@ void StoredSnapshot::Read(uint32_t table, absl::Span<const RowId> ids, absl::Spa
 }
 
 void StoredSnapshot::TakeRows(uint32_t table, uint32_t bucket, absl::Span<const RowId> ids,
-                              Step after, absl::FunctionRef<void(const StoredRow&)> take) const {
+                              absl::FunctionRef<void(const StoredRow&)> take) const {
   const size_t size = store_->table(table).shape.elements();
   std::vector<float> elements(ids.size() * size);
   const std::vector<FoundRow> found =
       store_->bucket(table, bucket).FindAt(step_.value(), ids, absl::MakeSpan(elements));
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (found[i].as == StoredAs::kAbsent || found[i].touched <= after.value()) continue;
+    if (found[i].as == StoredAs::kAbsent) continue;
     StoredRow row = {ids[i], Step(found[i].touched), found[i].touches, {}};
     if (found[i].as == StoredAs::kRow) row.elements = {elements.data() + i * size, size};
     take(row);
@@ -45,15 +45,15 @@ void StoredSnapshot::TakeRows(uint32_t table, uint32_t bucket, absl::Span<const 
 void StoredSnapshot::Find(uint32_t table, RowId id,
                           absl::FunctionRef<void(const StoredRow&)> take) const {
   const uint32_t bucket = BucketOf(id);
-  if (store_->place().Holds(bucket)) TakeRows(table, bucket, {&id, 1}, Step(0), take);
+  if (store_->place().Holds(bucket)) TakeRows(table, bucket, {&id, 1}, take);
 }
 
 void StoredSnapshot::ForEachRow(uint32_t table, uint32_t bucket, Step after,
                                 absl::FunctionRef<void(const StoredRow&)> take) const {
   if (!store_->place().Holds(bucket)) return;
-  const std::vector<RowId> ids = store_->bucket(table, bucket).IdsAt(step_.value());
+  const std::vector<RowId> ids = store_->bucket(table, bucket).IdsAt(step_.value(), after.value());
   for (size_t begin = 0; begin < ids.size(); begin += kRowsAtOnce) {
-    TakeRows(table, bucket, absl::MakeConstSpan(ids).subspan(begin, kRowsAtOnce), after, take);
+    TakeRows(table, bucket, absl::MakeConstSpan(ids).subspan(begin, kRowsAtOnce), take);
   }
 }
 

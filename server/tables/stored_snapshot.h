@@ -30,9 +30,8 @@ class StoredSnapshot final : public RowSnapshot {
                       absl::FunctionRef<void(RowId)> take) const override;
 
  private:
-  // Calls `take` for those of `ids`, which are of one bucket, that are stored and were touched
-  // after step `after`.
-  void TakeRows(uint32_t table, uint32_t bucket, absl::Span<const RowId> ids, Step after,
+  // Calls `take` for those of `ids`, which are of one bucket, that are stored.
+  void TakeRows(uint32_t table, uint32_t bucket, absl::Span<const RowId> ids,
                 absl::FunctionRef<void(const StoredRow&)> take) const;
 
   const std::shared_ptr<const RowStore> store_;

@@ -7,11 +7,14 @@ namespace sluice {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr uint64_t kKey = 7;
 
-// Adds a step that changes one bucket: before it, each of the rows was `before`.
-void Add(RowHistory& history, uint64_t step, const std::vector<RowId>& ids, float before) {
+// Adds a step that changes one bucket: before it, each of the rows was `before`, as step `touched`
+// had left it.
+void Add(RowHistory& history, uint64_t step, const std::vector<RowId>& ids, float before,
+         uint64_t touched = 0) {
   auto past = std::make_shared<PastStep>();
   past->step = step;
   past->buckets.push_back(std::make_unique<PastRows>(kKey, 1));
@@ -21,6 +24,7 @@ void Add(RowHistory& history, uint64_t step, const std::vector<RowId>& ids, floa
     PastRow row;
     row.id = ids[i];
     row.before = StoredAs::kRow;
+    row.touched = touched;
     row.at = i;
     rows.rows.push_back(row);
     *rows.floats.from(i) = before;
@@ -96,17 +100,23 @@ TEST(RowHistoryTest, StepsWithASnapshotBetweenThemStayApart) {
   EXPECT_EQ(history.size(), 0u);
 }
 
-TEST(RowHistoryTest, ListsTheIdsThatLaterStepsChanged) {
+TEST(RowHistoryTest, ListsTheIdsThatLaterStepsChangedAndThatWereTouchedBetween) {
   RowHistory history;
-  history.Hold(0);
-  history.Hold(1);
-  Add(history, 1, {3}, 0);
-  Add(history, 2, {4, 6}, 0);
-  std::vector<RowId> ids;
-  history.AppendIds(1, kKey, &ids);
-  EXPECT_THAT(ids, ElementsAre(4, 6));
-  history.AppendIds(0, kKey + 1, &ids);
-  EXPECT_EQ(ids.size(), 2u);
+  history.Hold(5);
+  history.Hold(6);
+  Add(history, 6, {3}, 0, 2);
+  Add(history, 7, {4, 6}, 0, 4);
+  const auto ids_of = [&](uint64_t step, uint64_t after, uint64_t key = kKey) {
+    std::vector<RowId> ids;
+    history.AppendIds(step, after, key, &ids);
+    return ids;
+  };
+  EXPECT_THAT(ids_of(5, 1), ElementsAre(3, 4, 6));
+  EXPECT_THAT(ids_of(5, 2), ElementsAre(4, 6));
+  EXPECT_THAT(ids_of(6, 1), ElementsAre(4, 6));
+  EXPECT_THAT(ids_of(6, 4), IsEmpty());
+  EXPECT_THAT(ids_of(3, 1), ElementsAre(3));  // the others were touched later
+  EXPECT_THAT(ids_of(5, 1, kKey + 1), IsEmpty());
 }
 
 }  // namespace

@@ -1,3 +1,6 @@
+#include <numeric>
+#include <set>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/tables/table_world.h"
@@ -5,6 +8,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::_;
 using ::testing::HasSubstr;
 
 TableSpec WithMost(uint64_t rows, uint32_t admit_after = 0) {
@@ -62,6 +66,37 @@ TEST(RowLimitsTest, RowsThatTakeTooMuchMemoryAreRefused) {
   for (RowId& id : ids) id += 50;
   EXPECT_THAT(Fits(world, {{0, ids}}),
               IsError(Reason::kTableFull, HasSubstr("there is room for 100000")));
+}
+
+// For each id another one, in the same bucket. Ascending.
+std::vector<RowId> OthersInTheBucketsOf(const std::vector<RowId>& ids) {
+  std::multiset<uint32_t> buckets;
+  for (const RowId id : ids) buckets.insert(BucketOf(id));
+  std::vector<RowId> others;
+  for (RowId id = 1000; others.size() < ids.size(); ++id) {
+    const auto bucket = buckets.find(BucketOf(id));
+    if (bucket == buckets.end()) continue;
+    others.push_back(id);
+    buckets.erase(bucket);
+  }
+  return others;
+}
+
+TEST(RowLimitsTest, NewRowsTakeTheMemoryOfRemovedOnes) {
+  TableSpec table = TableOf("items", 250);
+  table.evict_after = 1;
+  TableWorld::Options options;
+  options.most_bytes = 100'000;
+  TableWorld world({table}, options);
+  std::vector<RowId> ids(90);
+  std::iota(ids.begin(), ids.end(), 0);
+  world.Push({{0, ids}}, Values(90 * 250, 1));
+  world.MakeStep();
+  const std::vector<RowId> others = OthersInTheBucketsOf(ids);
+  ASSERT_THAT(Fits(world, {{0, others}}), IsError(Reason::kTableFull, _));
+  for (uint32_t turn = 0; turn <= kRowBuckets; ++turn) world.MakeStep();
+  ASSERT_EQ(world.status(0).rows, 0);
+  EXPECT_THAT(Fits(world, {{0, others}}), IsOk());
 }
 
 // Bytes per row, for each byte of its numbers, of a table with so many rows.

@@ -1,5 +1,7 @@
 // What a journal and a checkpoint keep of tables leads back to the same bits.
 
+#include <algorithm>
+#include <iterator>
 #include <random>
 
 #include "gmock/gmock.h"
@@ -138,6 +140,25 @@ TEST(SavedRowsTest, OnlyRowsThatWereTouchedLaterAreShown) {
   std::vector<RowId> ids;
   for (const Record& record : AllOf(world.latest(), 1)) ids.push_back(std::get<1>(record));
   EXPECT_THAT(ids, testing::UnorderedElementsAre(2, 3));
+}
+
+// Steps are merged meanwhile, rows are removed, and ids come back.
+TEST(SavedRowsTest, WhatWasTouchedAfterAStepIsWhatTheRowsSayThemselves) {
+  TableWorld world(Tables());
+  std::vector<TableWorld::Snapshots> living;
+  for (uint32_t step = 1; step <= 40; ++step) {
+    StepOf(step, world);
+    if (step % 7 == 0) living.push_back(world.latest());
+  }
+  for (const TableWorld::Snapshots& snapshots : living) {
+    const std::vector<Record> all = AllOf(snapshots);
+    for (const uint64_t after : {1, 3, 8, 20, 30, 39}) {
+      std::vector<Record> expected;
+      std::copy_if(all.begin(), all.end(), std::back_inserter(expected),
+                   [&](const Record& row) { return std::get<2>(row) > after; });
+      EXPECT_TRUE(AllOf(snapshots, after) == expected) << after;
+    }
+  }
 }
 
 }  // namespace
