@@ -24,7 +24,9 @@
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
+#include "server/durable/format/rows_header.h"
 #include "server/durable/format/saved_state.h"
+#include "server/durable/rows/rows_format.h"
 #include "sluice/v1/module_server.pb.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "sluice/v1/probe.pb.h"
@@ -206,6 +208,26 @@ void PutDurable(Seeds& seeds) {
   seeds.Put("journal", Byte(1) + Byte(2) + Byte(0) + records);
 }
 
+// A whole file of two tables and a difference. The bytes are those that rows_file.cc reads.
+void PutRows(Seeds& seeds) {
+  RowsHeader header = {"job", Incarnation(1), Step(9), absl::nullopt, {}, {}};
+  header.tables = {{"items", 2, {"momentum"}}, {"users", 1, {}}};
+  const auto id = [](size_t pick, size_t touched, size_t touches) {
+    return Byte(pick) + Byte(touched) + Byte(touches);
+  };
+  const std::string items =
+      Byte(0) + Byte(7) + Byte(3) + Byte(0) + id(0, 2, 0) + id(1, 9, 1) + id(2, 3, 0);
+  const std::string users =
+      Byte(1) + Byte(200) + Byte(1) + Byte(2) + id(3, 1, 0) + Byte(0) + Byte(1);
+  seeds.Put("rows_file",
+            absl::StrCat(Byte(1), Word(EncodeRowsHeader(header)), Byte(2), items, users));
+  header.base = Step(4);
+  header.place = {1, 3};
+  seeds.Put("rows_file", absl::StrCat(Byte(1), Word(EncodeRowsHeader(header)), Byte(1), items));
+  const std::string prefix = EncodeRowsPrefix(EncodeRowsHeader(header));
+  seeds.Put("rows_file", absl::StrCat(Byte(0), prefix, LittleEndian64(Checksum(prefix))));
+}
+
 // Two workers that train, a checkpoint, and a crash; in each mode, with and without a journal. The
 // bytes are those that calls.cc reads.
 void PutCalls(Seeds& seeds) {
@@ -300,6 +322,7 @@ int main(int argc, char** argv) {
   sluice::PutMessages(seeds);
   sluice::PutJoinParts(seeds);
   sluice::PutDurable(seeds);
+  sluice::PutRows(seeds);
   sluice::PutCalls(seeds);
   sluice::PutTexts(seeds);
   sluice::PutModuleMessages(seeds);

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/error.h"
 
 namespace sluice {
 namespace {
@@ -110,7 +111,7 @@ absl::Status RowChain::CheckHeader(const RowsHeader& header, const RowFiles& ser
   }
   const std::string after = base.has_value() ? absl::StrCat(" after step ", base->value()) : "";
   return absl::DataLossError(absl::StrCat(
-      "it is of job ", header.job_id, ", incarnation ", header.incarnation.value(), ", step ",
+      "it is of job ", Shown(header.job_id), ", incarnation ", header.incarnation.value(), ", step ",
       header.step.value(), ", server ", header.place.stripe, " of ", header.place.stripes,
       ", and the checkpoint expects job ", source_.job_id, ", incarnation ",
       source_.incarnation.value(), ", step ", server.files[file].step.value(), after, ", server ",
