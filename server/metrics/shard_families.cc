@@ -213,6 +213,10 @@ void AddTables(const ShardStatus& status, Families& families) {
   families.BeginCounter("sluice_table_removed_rows_total",
                         "Rows that were removed because no gradient touched them.");
   add(&TableStatus::removed);
+  families.BeginCounter("sluice_table_reads_total", "Ids that pulls have read.");
+  add(&TableStatus::reads);
+  families.BeginCounter("sluice_table_hits_total", "Of these, ids that were rows.");
+  add(&TableStatus::hits);
 }
 
 void AddLoad(const ServerFigures& figures, Families& families) {

@@ -37,6 +37,12 @@ struct WantedRow {
   float* to = nullptr;  // an array of the table's width
 };
 
+// How old some rows are together, in steps.
+struct RowAges {
+  uint64_t rows = 0;
+  uint64_t sum = 0;
+};
+
 // What new ids would add.
 struct RowGrowth {
   uint64_t rows = 0;
@@ -69,7 +75,8 @@ class RowBucket {
 
   // ---- Any thread, about a step that a snapshot holds ----
 
-  void Read(uint64_t step, absl::Span<const WantedRow> rows) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns how many of them do not exist. Those have their first values.
+  size_t Read(uint64_t step, absl::Span<const WantedRow> rows) const ABSL_LOCKS_EXCLUDED(mu_);
   // The ids that were stored at `step`, and touched after step `after`, ascending.
   std::vector<RowId> IdsAt(uint64_t step, uint64_t after) const ABSL_LOCKS_EXCLUDED(mu_);
   // How each of `ids` was stored. Copies the rows and their slots to `elements`, where each has its
@@ -78,6 +85,9 @@ class RowBucket {
                                absl::Span<float> elements) const ABSL_LOCKS_EXCLUDED(mu_);
   // The ids that were removed after step `after`, and not after step `step`.
   std::vector<RowId> RemovedAt(uint64_t step, uint64_t after) const ABSL_LOCKS_EXCLUDED(mu_);
+  // The sum of the steps from a row's latest touch to `step`, of at most `most` rows, and how many
+  // these are.
+  RowAges AgesAt(uint64_t step, size_t most) const ABSL_LOCKS_EXCLUDED(mu_);
   // What those of `ids` would add that are new.
   RowGrowth CountNew(absl::Span<const RowId> ids) const ABSL_LOCKS_EXCLUDED(mu_);
 

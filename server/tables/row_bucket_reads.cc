@@ -49,7 +49,7 @@ void RowBucket::Fetch(absl::Span<const WantedRow> rows) const {
   }
 }
 
-void RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
+size_t RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
   std::vector<WantedRow> absent;
   {
     absl::MutexLock lock(&mu_);
@@ -63,6 +63,7 @@ void RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
     InitializeRow(shape_.spec.initializer, shape_.initializer_key, row.id,
                   {row.to, shape_.width()});
   }
+  return absent.size();
 }
 
 // What a later step has touched is as the history tells.
@@ -103,6 +104,17 @@ std::vector<RowId> RowBucket::RemovedAt(uint64_t step, uint64_t after) const {
     if (after < removed.step && removed.step <= step) ids.push_back(removed.id);
   }
   return ids;
+}
+
+RowAges RowBucket::AgesAt(uint64_t step, size_t most) const {
+  RowAges ages;
+  absl::MutexLock lock(&mu_);
+  for (const auto& [id, record] : rows_) {
+    if (ages.rows == most) break;
+    ++ages.rows;
+    ages.sum += step - std::min(step, record->touched);
+  }
+  return ages;
 }
 
 RowGrowth RowBucket::CountNew(absl::Span<const RowId> ids) const {

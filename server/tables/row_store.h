@@ -14,6 +14,7 @@
 #include "common/tensor/table_spec.h"
 #include "server/tables/row_bucket.h"
 #include "server/tables/row_history.h"
+#include "server/tables/row_reads.h"
 #include "server/tables/row_shape.h"
 
 namespace sluice {
@@ -36,6 +37,7 @@ struct TableRows {
 
   const RowShape shape;
   RowCounts counts;
+  RowReads reads;
   std::vector<std::unique_ptr<RowBucket>> buckets;  // by RowPlace::IndexOf()
 };
 

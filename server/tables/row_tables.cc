@@ -11,6 +11,9 @@
 namespace sluice {
 namespace {
 
+constexpr uint64_t kSampledRows = 1000;  // of a table, for their ages
+constexpr size_t kMostEstimated = 100;   // tables
+
 RowShape ShapeOf(const TableSpec& table, const OptimizerConfig& optimizer) {
   RowShape shape;
   shape.spec = table;
@@ -71,7 +74,8 @@ std::shared_ptr<const RowSnapshot> RowTables::Start(Step step, uint64_t optimize
   return Snapshot(step);
 }
 
-std::shared_ptr<const RowSnapshot> RowTables::Snapshot(Step step) const {
+std::shared_ptr<const RowSnapshot> RowTables::Snapshot(Step step) {
+  latest_.store(step.value(), std::memory_order_relaxed);
   return std::make_shared<const StoredSnapshot>(store_, step);
 }
 
@@ -194,16 +198,39 @@ void RowTables::ForgetRemovals(Step until) {
 
 absl::Status RowTables::CheckFits(const StagedRows& rows) const { return limits_.Check(rows); }
 
+// The rows of a bucket are a sample, since ids are hashed. Each step takes another one.
+double RowTables::EstimateAges(uint32_t table) const {
+  const uint64_t latest = latest_.load(std::memory_order_relaxed);
+  const TableRows& of = store_->table(table);
+  RowAges ages;
+  for (size_t i = 0; i < of.buckets.size() && ages.rows < kSampledRows; ++i) {
+    const RowBucket& bucket = *of.buckets[(latest + i) % of.buckets.size()];
+    const RowAges some = bucket.AgesAt(latest, kSampledRows - ages.rows);
+    ages.rows += some.rows;
+    ages.sum += some.sum;
+  }
+  if (ages.rows == 0) return 0;
+  const auto rows = static_cast<double>(of.counts.rows.load(std::memory_order_relaxed));
+  return rows * static_cast<double>(ages.sum) / static_cast<double>(ages.rows);
+}
+
 std::vector<TableStatus> RowTables::Describe() const {
   std::vector<TableStatus> all;
   for (size_t i = 0; i < store_->tables(); ++i) {
-    const RowCounts& counts = store_->table(i).counts;
+    const TableRows& table = store_->table(i);
+    const RowCounts& counts = table.counts;
     TableStatus status;
     status.rows = counts.rows;
     status.waiting = counts.waiting;
     status.bytes = counts.bytes;
     status.dropped = counts.dropped;
     status.removed = counts.removed;
+    status.reads = table.reads.reads();
+    status.hits = table.reads.hits();
+    if (i < kMostEstimated) {
+      status.ages = EstimateAges(static_cast<uint32_t>(i));
+      status.hottest = table.reads.Hottest();
+    }
     all.push_back(status);
   }
   return all;

@@ -96,6 +96,7 @@ class RowTables {
   // rows than a table, or the memory, may have. Rows of pushes that arrive at the same time are not
   // counted, so the limit may be passed by those.
   absl::Status CheckFits(const StagedRows& rows) const;
+  // Of tables behind the first 100, neither ages nor hottest rows.
   std::vector<TableStatus> Describe() const;
 
  private:
@@ -108,13 +109,16 @@ class RowTables {
   std::vector<RowRule> BeginStep(const RowStep& step);
   // Adds rows to be removed at `made` to what was prepared.
   void PrepareEvictions(Step made);
-  std::shared_ptr<const RowSnapshot> Snapshot(Step step) const;
+  std::shared_ptr<const RowSnapshot> Snapshot(Step step);
+  // The ages of all rows of a table together, estimated from some of them.
+  double EstimateAges(uint32_t table) const;
 
   const std::shared_ptr<const RowStore> store_;
   const RowLimits limits_;
   std::vector<Table> tables_;
   StepSums sums_;
   uint64_t optimizer_steps_ = 0;
+  std::atomic<uint64_t> latest_{0};     // step
   std::atomic<uint64_t> forgotten_{0};  // step until which removals are forgotten
   std::shared_ptr<PastStep> prepared_;  // null if no step is prepared
 };

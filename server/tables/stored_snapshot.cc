@@ -21,11 +21,13 @@ StoredSnapshot::~StoredSnapshot() { store_->history().Release(step_.value()); }
 void StoredSnapshot::Read(uint32_t table, absl::Span<const RowId> ids, absl::Span<float> to) const {
   const size_t width = store_->table(table).shape.width();
   std::vector<WantedRow> wanted;
+  size_t absent = 0;
   for (const IdsOfBucket& of_bucket : ByBucket(ids, store_->place())) {
     wanted.clear();
     for (const uint32_t i : of_bucket.places) wanted.push_back({ids[i], to.data() + i * width});
-    store_->bucket(table, of_bucket.bucket).Read(step_.value(), wanted);
+    absent += store_->bucket(table, of_bucket.bucket).Read(step_.value(), wanted);
   }
+  store_->table(table).reads.Count(ids, absent);
 }
 
 void StoredSnapshot::TakeRows(uint32_t table, uint32_t bucket, absl::Span<const RowId> ids,

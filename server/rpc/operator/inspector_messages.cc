@@ -279,6 +279,14 @@ v1::TableState TableToProto(size_t i, const TableStatus& all, const ShardStatus&
   message.set_bytes(all.bytes);
   message.set_dropped(all.dropped);
   message.set_removed(all.removed);
+  message.set_reads(all.reads);
+  message.set_hits(all.hits);
+  message.set_mean_age(all.mean_age());
+  for (const HotRow& row : all.hottest) {
+    v1::HotRow& shown = *message.add_hottest();
+    shown.set_id(row.id);
+    shown.set_reads(row.reads);
+  }
   return message;
 }
 

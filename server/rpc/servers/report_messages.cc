@@ -1,6 +1,8 @@
 #include "server/rpc/servers/report_messages.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
@@ -178,6 +180,14 @@ Report Read(const v1::HolderSummary& message) {
   return report;
 }
 
+std::vector<HotRow> HottestOf(const v1::HolderTable& table) {
+  std::vector<HotRow> hottest;
+  const int told =
+      std::min({table.hottest_size(), table.hottest_reads_size(), static_cast<int>(HotRow::kMost)});
+  for (int i = 0; i < told; ++i) hottest.push_back({table.hottest(i), table.hottest_reads(i)});
+  return hottest;
+}
+
 }  // namespace
 
 v1::HolderMessage ToProto(const HolderReport& report) {
@@ -218,6 +228,13 @@ v1::HolderFigures ToProto(const StripeFigures& figures) {
     told.set_bytes(table.bytes);
     told.set_dropped(table.dropped);
     told.set_removed(table.removed);
+    told.set_reads(table.reads);
+    told.set_hits(table.hits);
+    told.set_ages(table.ages);
+    for (const HotRow& row : table.hottest) {
+      told.add_hottest(row.id);
+      told.add_hottest_reads(row.reads);
+    }
   }
   return message;
 }
@@ -228,8 +245,9 @@ StripeFigures FromProto(const v1::HolderFigures& message) {
   figures.wire_bytes_received = message.wire_bytes_received();
   figures.wire_bytes_sent = message.wire_bytes_sent();
   for (const v1::HolderTable& table : message.tables()) {
-    figures.tables.push_back(
-        {table.rows(), table.waiting(), table.bytes(), table.dropped(), table.removed()});
+    figures.tables.push_back({table.rows(), table.waiting(), table.bytes(), table.dropped(),
+                              table.removed(), table.reads(), table.hits(), table.ages(),
+                              HottestOf(table)});
   }
   return figures;
 }

@@ -161,14 +161,7 @@ class TableWorld {
   size_t servers() const { return servers_.size(); }
   TableStatus status(size_t table) const {
     TableStatus all;
-    for (const auto& server : servers_) {
-      const TableStatus one = server->Describe()[table];
-      all.rows += one.rows;
-      all.waiting += one.waiting;
-      all.bytes += one.bytes;
-      all.dropped += one.dropped;
-      all.removed += one.removed;
-    }
+    for (const auto& server : servers_) all = all + server->Describe()[table];
     return all;
   }
   const std::shared_ptr<const Layout>& layout() const { return layout_; }

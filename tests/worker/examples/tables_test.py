@@ -243,6 +243,9 @@ class TablesTest(example_job.JobTest):
         tables = inspector.ListTables(messages.ListTablesRequest()).tables
         self.assertEqual([(one.table.name, one.rows, one.optimizer) for one in tables],
                          [("items", 0, "sgd"), ("users", 2, "sgd")])
+        worker.pull(1, [3, 4, LAST])
+        users = inspector.ListTables(messages.ListTablesRequest()).tables[1]
+        self.assertEqual((users.reads, users.hits, users.mean_age), (3, 2, 0))
         row = inspector.GetRow(messages.GetRowRequest(table="users", id=LAST))
         self.assertEqual((row.step, row.exists, row.touched, list(row.elements)), (1, True, 1, [-3, -4]))
         absent = inspector.GetRow(messages.GetRowRequest(table="items", id=5))

@@ -114,15 +114,31 @@ absl::Status ShowParams(const ParamsFlags& own, const CommonFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status ShowTables(const TablesFlags& own, const CommonFlags& flags) {
-  const auto client = ConnectOperator(flags.connection);
-  if (!client.ok()) return client.status();
-  if (!own.id.has_value()) {
-    const auto tables = (*client)->ListTables();
-    if (!tables.ok()) return tables.status();
+// All tables, or the one of that name with its hottest rows.
+absl::Status ListTables(OperatorClient& client, const std::string& name, const CommonFlags& flags) {
+  const auto tables = client.ListTables();
+  if (!tables.ok()) return tables.status();
+  if (name.empty()) {
     std::cout << (flags.json ? JsonLine(*tables) : TablesText(*tables));
     return absl::OkStatus();
   }
+  v1::ListTablesResponse named;
+  for (const v1::TableState& state : tables->tables()) {
+    if (state.table().name() == name) *named.add_tables() = state;
+  }
+  if (named.tables().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no table \"", name, "\"; sluicectl tables without a name lists all of them"));
+  }
+  const v1::TableState& table = named.tables(0);
+  std::cout << (flags.json ? JsonLine(table) : TablesText(named) + "\n" + HottestText(table));
+  return absl::OkStatus();
+}
+
+absl::Status ShowTables(const TablesFlags& own, const CommonFlags& flags) {
+  const auto client = ConnectOperator(flags.connection);
+  if (!client.ok()) return client.status();
+  if (!own.id.has_value()) return ListTables(**client, own.name, flags);
   v1::GetRowRequest request;
   request.set_table(own.name);
   request.set_id(*own.id);
@@ -162,9 +178,10 @@ void AddParams(CLI::App& app, std::vector<Command>& commands) {
 void AddTables(CLI::App& app, std::vector<Command>& commands) {
   auto own = std::make_shared<TablesFlags>();
   CLI::App& tables = *app.add_subcommand(
-      "tables", "lists the tables of the model, or shows a row of one and its optimizer's slots");
-  CLI::Option& name = *tables.add_option("name", own->name, "a table, as the list shows it");
-  name.needs(tables.add_option("id", own->id, "the id of a row"));
+      "tables",
+      "lists the tables of the model, or shows one, or a row of one and its optimizer's slots");
+  tables.add_option("name", own->name, "a table, as the list shows it: also its hottest rows");
+  tables.add_option("id", own->id, "the id of a row");
   commands.push_back(
       {&tables, [own](const CommonFlags& flags) { return ShowTables(*own, flags); }});
 }

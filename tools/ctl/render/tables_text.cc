@@ -1,12 +1,21 @@
 #include "tools/ctl/render/tables_text.h"
 
+#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tools/ctl/render/text.h"
 
 namespace sluice {
 namespace {
+
+// Of 100 ids that were read, so many were rows.
+std::string HitText(const v1::TableState& state) {
+  if (state.reads() == 0) return "-";
+  const double rate = static_cast<double>(state.hits()) / static_cast<double>(state.reads());
+  return absl::StrFormat("%.1f %%", 100 * rate);
+}
 
 std::vector<std::string> CellsOf(const v1::TableState& state) {
   const v1::Table& table = state.table();
@@ -18,7 +27,9 @@ std::vector<std::string> CellsOf(const v1::TableState& state) {
           absl::StrCat(state.waiting()),
           BytesText(state.bytes()),
           absl::StrCat(state.dropped()),
-          absl::StrCat(state.removed())};
+          absl::StrCat(state.removed()),
+          HitText(state),
+          absl::StrCat(std::llround(state.mean_age()))};
 }
 
 std::string StateText(const v1::GetRowResponse& row) {
@@ -40,8 +51,19 @@ std::string TablesText(const v1::ListTablesResponse& tables) {
                     {"WAITING", true},
                     {"MEMORY", true},
                     {"DROPPED", true},
-                    {"REMOVED", true}},
+                    {"REMOVED", true},
+                    {"HITS", true},
+                    {"AGE", true}},
                    rows);
+}
+
+std::string HottestText(const v1::TableState& state) {
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::HotRow& row : state.hottest()) {
+    rows.push_back({absl::StrCat(row.id()), absl::StrCat(row.reads())});
+  }
+  return rows.empty() ? "no row is read much more often than others\n"
+                      : TableText({{"HOTTEST", true}, {"READS", true}}, rows);
 }
 
 std::string RowText(const v1::GetRowRequest& asked, const v1::GetRowResponse& row) {

@@ -216,6 +216,15 @@ TEST_F(FollowTest, DescribesEachServerAndWhatHoldersTell) {
   told.mutable_figures()->set_step(17);
   told.mutable_figures()->set_wire_bytes_received(400);
   told.mutable_figures()->set_wire_bytes_sent(300);
+  v1::HolderTable& table = *told.mutable_figures()->add_tables();
+  table.set_rows(5);
+  table.set_hits(4);
+  table.set_ages(2.5);
+  for (const uint64_t id : {8, 9}) {
+    table.add_hottest(id);
+    table.add_hottest_reads(100 * id);
+  }
+  table.add_hottest(7);  // without a number of reads
   call->Write(told);
   call->Write(Have(1, 11));
   EXPECT_THAT(Heard(1), ElementsAre(11));
@@ -225,7 +234,12 @@ TEST_F(FollowTest, DescribesEachServerAndWhatHoldersTell) {
   EXPECT_EQ(servers[1].address, "unix:/holder");
   EXPECT_TRUE(servers[1].connected);
   EXPECT_EQ(servers[1].unchanged, absl::Seconds(3));
-  EXPECT_EQ(servers[1].figures, (StripeFigures{Step(17), 400, 300}));
+  TableStatus expected;
+  expected.rows = 5;
+  expected.hits = 4;
+  expected.ages = 2.5;
+  expected.hottest = {{8, 800}, {9, 900}};
+  EXPECT_EQ(servers[1].figures, (StripeFigures{Step(17), 400, 300, {expected}}));
   EXPECT_EQ(servers[2].address, "");
   EXPECT_FALSE(servers[2].connected);
   EXPECT_FALSE(servers[2].unchanged.has_value());
