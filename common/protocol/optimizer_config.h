@@ -34,6 +34,12 @@ struct OptimizerConfig {
   std::vector<TableOptimizer> tables = {};  // each table once at most
 };
 
+// How many learning rates a step has: that of `options`, then one for each group, then one for each
+// of `tables`.
+inline size_t RatesOf(const OptimizerConfig& config) {
+  return 1 + config.groups.size() + config.tables.size();
+}
+
 // The options of that table.
 const OptimizerOptions& OptionsFor(const OptimizerConfig& config, absl::string_view table);
 

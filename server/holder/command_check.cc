@@ -45,7 +45,7 @@ void CommandCheck::Note(const HolderReport& report) {
 absl::Status CommandCheck::Check(const OpenModel& command) {
   if (layout_ != nullptr) return Breaks("OpenModel", "twice");
   layout_ = command.layout;
-  groups_ = command.optimizer.groups.size();
+  rates_ = RatesOf(command.optimizer);
   return absl::OkStatus();
 }
 
@@ -159,9 +159,9 @@ absl::Status CommandCheck::Check(const AddPush& command) {
 
 absl::Status CommandCheck::CheckPrepare(const StepOrder& order) const {
   if (added_ == 0) return Breaks("PREPARE", "without a gradient");
-  if (order.optimizer.learning_rates.size() == groups_ + 1) return absl::OkStatus();
+  if (order.optimizer.learning_rates.size() == rates_) return absl::OkStatus();
   return Breaks("PREPARE", absl::StrCat("with ", order.optimizer.learning_rates.size(),
-                                        " learning rates, expected ", groups_ + 1));
+                                        " learning rates, expected ", rates_));
 }
 
 absl::Status CommandCheck::Check(const StepOrder& order) {

@@ -37,11 +37,6 @@ absl::Status ForAnotherBuild(const std::string& path, Step checkpoint, absl::str
       "continue from step ", checkpoint.value(), " without the later steps"));
 }
 
-// See OptimizerStep::learning_rates.
-size_t RatesOf(const OptimizerConfig& optimizer) {
-  return 1 + optimizer.groups.size() + optimizer.tables.size();
-}
-
 // Whether the record has all terms of its step.
 absl::Status CheckTerms(const std::string& path, const JournaledStep& step, size_t rates) {
   const uint64_t number = step.record.step.value();

@@ -164,6 +164,20 @@ TEST_F(CommandCheckTest, AnOrderHasARateForEachGroup) {
   ExpectRefused(order, "2 learning rates, expected 1");
 }
 
+TEST_F(CommandCheckTest, AnOrderHasARateForEachTableWithAnOptimizerOfItsOwn) {
+  OpenModel model = SmallModel();
+  model.optimizer.tables = {{"items", AdagradOptions()}};
+  ASSERT_THAT(check_.Take(model), IsOk());
+  ASSERT_THAT(check_.Take(OpenSession{kSession}), IsOk());
+  Arrive(1);
+  ASSERT_THAT(check_.Take(TakeParameters{PushId(1), Step(0)}), IsOk());
+  Arrive(2);
+  ASSERT_THAT(check_.Take(AddPush{PushId(2), {}, true}), IsOk());
+  StepOrder order = OrderOf(StepOrder::Kind::kPrepare);
+  order.optimizer.learning_rates = {1, 2};
+  EXPECT_THAT(check_.Take(order), IsOk());
+}
+
 TEST_F(CommandCheckTest, IncarnationsAfterTheCheckpointBeganAfterIt) {
   ASSERT_THAT(check_.Take(SmallModel()), IsOk());
   LoadCheckpoint load;
