@@ -111,7 +111,8 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
                      "or send nothing "
                      "early (sluice_send_early(), or overlap in Python)"));
   }
-  calls_->Begin([this, gradient, samples, loss] {
+  calls_->Begin([this, gradient, rows = TakeRowGradients(), samples, loss] {
+    if (!rows.empty()) client_->SetRows(rows);
     auto report = client_->PushPull(gradient, samples, loss, parameters_);
     if (report.ok()) round_ = *report;
     return report.status();

@@ -4,6 +4,7 @@
 #define SLUICE_WORKER_C_CLIENT_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "worker/c/sluice.h"
 #include "worker/client/gradient_fingerprints.h"
 #include "worker/client/parameter_client.h"
+#include "worker/connection/row_gradient.h"
 
 // One thread begins calls and waits for them. The calls themselves run on `calls_`, which
 // alone uses `client_` and `observer_` meanwhile.
@@ -40,6 +42,10 @@ struct sluice_client {
   absl::Status SendEarly(uint64_t offset, uint64_t count);
   absl::Status GiveUpEarly();
   absl::Status Attach(sluice::Attachment attachment);
+  absl::Status SetTables(absl::Span<const sluice_table> tables);
+  absl::Status BeginPullRows(uint32_t table, absl::Span<const sluice::RowId> ids, float* rows);
+  absl::Status SetRowGradients(uint32_t table, absl::Span<const sluice::RowId> ids,
+                               const float* gradients);
 
   // Nothing if the time is over.
   absl::optional<absl::Status> Wait(absl::Duration longest, sluice_round* round);
@@ -55,14 +61,18 @@ struct sluice_client {
   absl::Status AwaitEnd();
   void NoteStatus();
   void ForgetEarly();
+  absl::Status CheckRows(absl::string_view call, uint32_t table,
+                         absl::Span<const sluice::RowId> ids) const;
+  sluice::RowGradients TakeRowGradients();
 
   const sluice::Job& job_;
-  const sluice::Layout layout_;
-  const sluice::OptimizerConfig optimizer_;
+  sluice::Layout layout_;
+  sluice::OptimizerConfig optimizer_;
   const absl::Span<float> parameters_;
   const sluice_buffer gradient_;
-  std::unique_ptr<sluice::ParameterClient> client_;    // null before it joins
-  std::unique_ptr<sluice::ParameterClient> observer_;  // from AwaitEnd() to the report
+  std::unique_ptr<sluice::ParameterClient> client_;        // null before it joins
+  std::unique_ptr<sluice::ParameterClient> observer_;      // from AwaitEnd() to the report
+  std::map<uint32_t, sluice::RowGradient> row_gradients_;  // of the next push, by table
   sluice::GradientFingerprints sent_early_;
   sluice::Coverage early_coverage_;          // of them
   absl::optional<sluice::Step> final_step_;  // after AwaitEnd()

@@ -41,6 +41,32 @@ absl::StatusOr<DataType> TypeOf(const sluice_tensor& tensor) {
                                                  "SLUICE_BFLOAT16"));
 }
 
+absl::StatusOr<TableSpec> SpecOf(const sluice_table& table) {
+  if (table.name == nullptr) return NoNameError("a table");
+  constexpr RowInitializerKind kKinds[] = {RowInitializerKind::kZero, RowInitializerKind::kUniform,
+                                           RowInitializerKind::kNormal};
+  if (table.initializer < SLUICE_ROWS_ZERO || table.initializer > SLUICE_ROWS_NORMAL) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the initializer of table ", Shown(table.name), " is ", table.initializer,
+                     ", expected SLUICE_ROWS_ZERO to SLUICE_ROWS_NORMAL"));
+  }
+  if (table.divisor != SLUICE_ALL_CONTRIBUTORS && table.divisor != SLUICE_ROW_CONTRIBUTORS) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the divisor of table ", Shown(table.name), " is ", table.divisor,
+                     ", expected SLUICE_ALL_CONTRIBUTORS or SLUICE_ROW_CONTRIBUTORS"));
+  }
+  TableSpec spec;
+  spec.name = table.name;
+  spec.width = table.width;
+  spec.initializer = {kKinds[table.initializer], table.scale, table.seed};
+  spec.divisor = table.divisor == SLUICE_ROW_CONTRIBUTORS ? RowDivisor::kRowContributors
+                                                          : RowDivisor::kAllContributors;
+  spec.admit_after = table.admit_after;
+  spec.evict_after = table.evict_after;
+  spec.max_rows = table.max_rows;
+  return spec;
+}
+
 }  // namespace
 
 absl::Status NoNameError(absl::string_view what) {
@@ -92,6 +118,29 @@ absl::StatusOr<Layout> LayoutOf(const sluice_model& model) {
     ranges.push_back(std::move(range));
   }
   return Layout::Create(std::move(ranges));
+}
+
+absl::Status AddTables(absl::Span<const sluice_table> tables, Layout* layout,
+                       OptimizerConfig* config) {
+  std::vector<TableSpec> specs;
+  OptimizerConfig with_tables = *config;
+  for (const sluice_table& table : tables) {
+    auto spec = SpecOf(table);
+    if (!spec.ok()) return spec.status();
+    specs.push_back(*std::move(spec));
+    if (table.optimizer == nullptr) continue;
+    auto options = OptionsOf(table.optimizer, table.options, table.option_count);
+    if (!options.ok()) return options.status();
+    with_tables.tables.push_back({table.name, *options});
+  }
+  auto with_specs = Layout::Create(layout->ranges(), std::move(specs));
+  if (!with_specs.ok()) return with_specs.status();
+  absl::Status sound = Validate(with_tables);
+  if (sound.ok()) sound = CheckFits(with_tables, *with_specs);
+  if (!sound.ok()) return sound;
+  *layout = *std::move(with_specs);
+  *config = std::move(with_tables);
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

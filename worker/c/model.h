@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
 #include "worker/c/sluice.h"
@@ -18,6 +19,11 @@ absl::StatusOr<Layout> LayoutOf(const sluice_model& model);
 
 // INVALID_ARGUMENT names the option and what is wrong with it.
 absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer);
+
+// Adds the tables to the layout, and their own optimizers to the config. INVALID_ARGUMENT and
+// BAD_LAYOUT name the table and what is wrong with it.
+absl::Status AddTables(absl::Span<const sluice_table> tables, Layout* layout,
+                       OptimizerConfig* config);
 
 // INVALID_ARGUMENT: `what` has NULL for a name.
 absl::Status NoNameError(absl::string_view what);

@@ -168,8 +168,8 @@ SLUICE_API sluice_code sluice_client_create(sluice_job* job, const sluice_model*
  * leaves. NULL is allowed. */
 SLUICE_API void sluice_client_free(sluice_client* client);
 
-/* What is begun with one of these six must be waited for before the next is called, or the
- * parameters or the gradient are used. */
+/* What is begun with one of these six, or with sluice_pull_rows(), must be waited for before the
+ * next is called, or the parameters or the gradient are used. */
 
 /* Joins the job. If the job has no parameters yet, those in `parameters` become the job's;
  * otherwise the job's replace them. The gradient's buffer holds zeroes afterwards. Called first. */
@@ -232,6 +232,53 @@ typedef struct {
 /* What holds since the last sluice_wait() that has ended a call, also by an error; all 0 before
  * sluice_join() has been waited for. */
 SLUICE_API sluice_status sluice_client_status(const sluice_client* client);
+
+/* ---- Tables ---- */
+
+/* How the rows of a table begin: with zeros, evenly in [-scale, scale], or normally distributed
+ * around 0 with the standard deviation `scale`. */
+enum { SLUICE_ROWS_ZERO = 0, SLUICE_ROWS_UNIFORM = 1, SLUICE_ROWS_NORMAL = 2 };
+
+/* By what a row's sum of gradients is divided, if the job's reduction is a mean: by all that the
+ * step counts, or by those that have the row. */
+enum { SLUICE_ALL_CONTRIBUTORS = 0, SLUICE_ROW_CONTRIBUTORS = 1 };
+
+/* A table of rows, which are named by ids. Its rows are on the server. A row takes memory there
+ * once a gradient has touched it. proto/sluice/v1/table.proto tells what the fields mean. */
+typedef struct {
+  const char* name;
+  uint32_t width;      /* elements of a row */
+  int32_t initializer; /* SLUICE_ROWS_ZERO … */
+  float scale;
+  uint64_t seed;
+  int32_t divisor; /* SLUICE_ALL_CONTRIBUTORS … */
+  uint32_t admit_after;
+  uint64_t evict_after;
+  uint64_t max_rows;
+  const char* optimizer; /* the table's own, with the options below; NULL: the model's */
+  const sluice_option* options;
+  size_t option_count;
+} sluice_table;
+
+/* Adds tables to the model of a client that has not joined. Once. What `tables` point to is
+ * copied. */
+SLUICE_API sluice_code sluice_set_tables(sluice_client* client, const sluice_table* tables,
+                                         size_t count);
+
+/* Begins to pull rows of the table with that index, and to write them to `rows`, one after the
+ * other: `count` times the table's width. `ids` are ascending, each once, and are copied. A row
+ * that does not exist has its first value. The rows are of a step that is not earlier than that of
+ * the parameters. sluice_wait() waits for them; until then `rows` must stay valid. */
+SLUICE_API sluice_code sluice_pull_rows(sluice_client* client, uint32_t table, const uint64_t* ids,
+                                        size_t count, float* rows);
+
+/* Sets the gradients of rows of that table, which the next sluice_push() pushes beside the model's
+ * gradient: they count together, or not at all. They replace those that were set before; without
+ * ids there are none. `ids` as above, and `gradients` as many floats as `rows` above. Both are
+ * copied. */
+SLUICE_API sluice_code sluice_set_row_gradients(sluice_client* client, uint32_t table,
+                                                const uint64_t* ids, size_t count,
+                                                const float* gradients);
 
 /* ---- Follower ---- */
 

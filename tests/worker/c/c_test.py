@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import recorded_tests  # noqa: E402
 
 WORKER = os.path.abspath("tests/worker/c/worker")
+TABLE_WORKER = os.path.abspath("tests/worker/c/table_worker")
 STEPS = 20
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -58,6 +59,27 @@ class CTest(unittest.TestCase):
                 "at the end: step 1",
                 "followed step 0, parameter 100, then step 1, parameter 99.5; ended"):
             self.assertIn(line, ended.stdout.splitlines())
+
+    def test_workers_train_a_table(self):
+        for servers in (1, 2):
+            launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(servers + 2)]
+            ended = run([*launch, TABLE_WORKER, str(STEPS), "--mode=sync", f"--servers={servers}"])
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            # A step takes learning rate x 1 / 2 off the rows of the places, and x (1 + 2) / 2 off row 10.
+            own, common = -0.5 * 0.5 * STEPS, -0.5 * 1.5 * STEPS
+            rows = f"rows {own:g} {own:g}, {own:g} {own:g}, {common:g} {common:g}, 0 0"
+            said = ended.stdout.splitlines()
+            self.assertEqual(said.count(rows), 2, ended.stdout)
+            for line in (
+                    "no name: the name of a table is NULL, expected a text",
+                    "initializer: the initializer of table items is 3, expected SLUICE_ROWS_ZERO to SLUICE_ROWS_NORMAL",
+                    "divisor: the divisor of table items is -1, expected SLUICE_ALL_CONTRIBUTORS or SLUICE_ROW_CONTRIBUTORS",
+                    "lamb: [BAD_OPTIMIZER]",
+                    "early: sluice_pull_rows() was called before sluice_join()",
+                    "twice: sluice_set_tables() may be called once, before sluice_join()",
+                    "table: sluice_pull_rows() got table 1, the model has 1 tables, which are counted from 0",
+                    "ids: sluice_set_row_gradients() got the id 4 after 5; sort the ids, and give each once"):
+                self.assertEqual(said.count(line), 2, ended.stdout)
 
     def test_a_wrong_flag_or_no_server_is_an_error_and_no_exit(self):
         wrong = run([WORKER, "1", "--server=127.0.0.1:1", "--connections=many"])

@@ -1,0 +1,109 @@
+/* A worker in plain C whose model has a table. In each of STEPS steps it pulls the rows of its
+ * place and of the id 10, and pushes gradients of both: 1, and its place plus 1. c_test.py starts
+ * it. */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/c/sluice.h"
+
+enum { kWidth = 2 };
+
+static int Fail(const char* what) {
+  fprintf(stderr, "%s: [%s] ", what, sluice_error_reason());
+  return sluice_report_error("table_worker");
+}
+
+static sluice_code Wait(sluice_client* client) { return sluice_wait(client, SLUICE_FOREVER, NULL); }
+
+/* What is refused before the client joins. Returns 0 if it is. */
+static int MisuseTables(sluice_client* client, const sluice_table* right) {
+  sluice_table wrong = *right;
+  wrong.name = NULL;
+  if (sluice_set_tables(client, &wrong, 1) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no name: %s\n", sluice_error_message());
+  wrong = *right;
+  wrong.initializer = 3;
+  if (sluice_set_tables(client, &wrong, 1) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("initializer: %s\n", sluice_error_message());
+  wrong = *right;
+  wrong.divisor = -1;
+  if (sluice_set_tables(client, &wrong, 1) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("divisor: %s\n", sluice_error_message());
+  wrong = *right;
+  wrong.optimizer = "lamb";
+  if (sluice_set_tables(client, &wrong, 1) == SLUICE_OK) return 10;
+  printf("lamb: [%s]\n", sluice_error_reason());
+  if (sluice_pull_rows(client, 0, NULL, 0, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("early: %s\n", sluice_error_message());
+  return 0;
+}
+
+/* What is refused afterwards. */
+static int MisuseRows(sluice_client* client, const sluice_table* table) {
+  const uint64_t unsorted[] = {5, 4};
+  float rows[2 * kWidth] = {0};
+  if (sluice_set_tables(client, table, 1) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("twice: %s\n", sluice_error_message());
+  if (sluice_pull_rows(client, 1, unsorted, 1, rows) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("table: %s\n", sluice_error_message());
+  if (sluice_set_row_gradients(client, 0, unsorted, 2, rows) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("ids: %s\n", sluice_error_message());
+  if (sluice_pull_rows(client, 0, NULL, 0, NULL) != SLUICE_OK) return Fail("no rows");
+  return Wait(client) == SLUICE_OK ? 0 : Fail("no rows");
+}
+
+static int Train(sluice_client* client, int steps) {
+  const uint64_t place = sluice_client_status(client).index;
+  const uint64_t ids[] = {place, 10};
+  const uint64_t all[] = {0, 1, 10, UINT64_MAX};
+  float rows[4 * kWidth];
+  int step;
+  for (step = 0; step < steps; ++step) {
+    const float two = (float)(place + 1);
+    const float gradients[] = {1, 1, two, two};
+    if (sluice_pull_rows(client, 0, ids, 2, rows) != SLUICE_OK) return Fail("pull");
+    if (Wait(client) != SLUICE_OK) return Fail("pull");
+    if (sluice_set_row_gradients(client, 0, all, 2, rows) != SLUICE_OK) return Fail("rows");
+    /* These replace them. */
+    if (sluice_set_row_gradients(client, 0, ids, 2, gradients) != SLUICE_OK) return Fail("rows");
+    if (sluice_push(client, 1, NULL) != SLUICE_OK) return Fail("push");
+    if (Wait(client) != SLUICE_OK) return Fail("push");
+  }
+  if (sluice_pull_rows(client, 0, all, 4, rows) != SLUICE_OK) return Fail("pull");
+  if (Wait(client) != SLUICE_OK) return Fail("pull");
+  printf("rows %g %g, %g %g, %g %g, %g %g\n", rows[0], rows[1], rows[2], rows[3], rows[4], rows[5],
+         rows[6], rows[7]);
+  if (sluice_await_end(client) != SLUICE_OK) return Fail("end");
+  return Wait(client) == SLUICE_OK ? 0 : Fail("end");
+}
+
+int main(int argc, char** argv) {
+  const uint32_t shape[] = {1};
+  const sluice_tensor tensor = {"bias", shape, 1, SLUICE_PARAMETER, SLUICE_FLOAT32};
+  const sluice_model model = {&tensor, 1};
+  const sluice_optimizer optimizer = {"adam", NULL, 0, NULL, 0};
+  const sluice_option rate = {"learning_rate", 0.5};
+  const sluice_table table = {
+      .name = "items", .width = kWidth, .optimizer = "sgd", .options = &rate, .option_count = 1};
+  float bias = 0;
+  int code;
+  sluice_job* job = NULL;
+  sluice_client* client = NULL;
+  if (sluice_start(&argc, argv, &job) != SLUICE_OK) return Fail("start");
+  if (sluice_is_server(job)) return sluice_serve(job);
+  if (argc != 2) return 11;
+  sluice_buffer* gradient = sluice_buffer_create(1);
+  if (sluice_client_create(job, &model, &optimizer, &bias, gradient, &client) != SLUICE_OK)
+    return Fail("create");
+  code = MisuseTables(client, &table);
+  if (code == 0 && sluice_set_tables(client, &table, 1) != SLUICE_OK) code = Fail("tables");
+  if (code == 0 && (sluice_join(client) != SLUICE_OK || Wait(client) != SLUICE_OK))
+    code = Fail("join");
+  if (code == 0) code = MisuseRows(client, &table);
+  if (code == 0) code = Train(client, atoi(argv[1]));
+  sluice_client_free(client);
+  sluice_buffer_free(gradient);
+  sluice_job_free(job);
+  return code;
+}

@@ -1,0 +1,91 @@
+// The part of sluice_client that has to do with tables.
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "worker/c/client.h"
+#include "worker/c/model.h"
+
+using sluice::RowGradient;
+using sluice::RowGradients;
+using sluice::RowId;
+
+absl::Status sluice_client::SetTables(absl::Span<const sluice_table> tables) {
+  const absl::Status idle = calls_->CheckIdle("sluice_set_tables()");
+  if (!idle.ok()) return idle;
+  if (part_ != Part::kNew || !layout_.tables().empty()) {
+    return absl::FailedPreconditionError(
+        "sluice_set_tables() may be called once, before sluice_join()");
+  }
+  return sluice::AddTables(tables, &layout_, &optimizer_);
+}
+
+absl::Status sluice_client::CheckRows(absl::string_view call, uint32_t table,
+                                      absl::Span<const RowId> ids) const {
+  if (table >= layout_.tables().size()) {
+    return absl::InvalidArgumentError(absl::StrCat(call, " got table ", table, ", the model has ",
+                                                   layout_.tables().size(),
+                                                   " tables, which are counted from 0"));
+  }
+  for (size_t i = 1; i < ids.size(); ++i) {
+    if (ids[i - 1] < ids[i]) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        call, " got the id ", ids[i], " after ", ids[i - 1], "; sort the ids, and give each once"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status sluice_client::BeginPullRows(uint32_t table, absl::Span<const RowId> ids,
+                                          float* rows) {
+  absl::Status ready = CheckJoined("sluice_pull_rows()");
+  if (ready.ok()) ready = CheckRows("sluice_pull_rows()", table, ids);
+  if (!ready.ok()) return ready;
+  const absl::Span<float> to(rows, ids.size() * layout_.tables()[table].width);
+  std::vector<sluice::RowIds> wanted = {{table, {ids.begin(), ids.end()}}};
+  if (ids.empty()) wanted.clear();
+  calls_->Begin([this, wanted = std::move(wanted), to] {
+    return wanted.empty() ? absl::OkStatus() : client_->PullRows(wanted, to);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status sluice_client::SetRowGradients(uint32_t table, absl::Span<const RowId> ids,
+                                            const float* gradients) {
+  absl::Status ready = CheckJoined("sluice_set_row_gradients()");
+  if (ready.ok()) ready = CheckRows("sluice_set_row_gradients()", table, ids);
+  if (!ready.ok()) return ready;
+  if (ids.empty()) {
+    row_gradients_.erase(table);
+    return absl::OkStatus();
+  }
+  RowGradient& of_table = row_gradients_[table];
+  of_table.rows = {table, {ids.begin(), ids.end()}};
+  const size_t elements = ids.size() * layout_.tables()[table].width;
+  of_table.values = sluice::Share(std::vector<float>(gradients, gradients + elements));
+  return absl::OkStatus();
+}
+
+RowGradients sluice_client::TakeRowGradients() {
+  RowGradients taken;
+  for (auto& [table, gradient] : row_gradients_) taken.push_back(std::move(gradient));
+  row_gradients_.clear();
+  return taken;
+}
+
+// ---- sluice.h ----
+
+sluice_code sluice_set_tables(sluice_client* client, const sluice_table* tables, size_t count) {
+  return sluice::Guarded([&] { return client->SetTables({tables, count}); });
+}
+
+sluice_code sluice_pull_rows(sluice_client* client, uint32_t table, const uint64_t* ids,
+                             size_t count, float* rows) {
+  return sluice::Guarded([&] { return client->BeginPullRows(table, {ids, count}, rows); });
+}
+
+sluice_code sluice_set_row_gradients(sluice_client* client, uint32_t table, const uint64_t* ids,
+                                     size_t count, const float* gradients) {
+  return sluice::Guarded([&] { return client->SetRowGradients(table, {ids, count}, gradients); });
+}
