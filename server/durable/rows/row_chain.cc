@@ -111,9 +111,9 @@ absl::Status RowChain::CheckHeader(const RowsHeader& header, const RowFiles& ser
   }
   const std::string after = base.has_value() ? absl::StrCat(" after step ", base->value()) : "";
   return absl::DataLossError(absl::StrCat(
-      "it is of job ", Shown(header.job_id), ", incarnation ", header.incarnation.value(), ", step ",
-      header.step.value(), ", server ", header.place.stripe, " of ", header.place.stripes,
-      ", and the checkpoint expects job ", source_.job_id, ", incarnation ",
+      "it is of job ", Shown(header.job_id), ", incarnation ", header.incarnation.value(),
+      ", step ", header.step.value(), ", server ", header.place.stripe, " of ",
+      header.place.stripes, ", and the checkpoint expects job ", source_.job_id, ", incarnation ",
       source_.incarnation.value(), ", step ", server.files[file].step.value(), after, ", server ",
       server.place.stripe, " of ", server.place.stripes));
 }

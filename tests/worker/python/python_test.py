@@ -136,6 +136,17 @@ class ScenarioTest(unittest.TestCase):
     def test_schedulers_of_pytorch_hold_for_local_steps(self):
         self.assertIn(f"weight {1 - 0.5 - 0.25 - 0.125 - 0.0625}", self.play("schedules", 1))
 
+    def test_embeddings_train_as_those_of_one_process(self):
+        for servers in (1, 2):
+            ended = launch(2 + servers, [*SCENARIOS, "trains_embeddings", f"--servers={servers}"])
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            self.assertEqual(ended.stdout.count("the same as its twin"), 2)
+
+    def test_what_users_do_to_embeddings(self):
+        said = self.play("embeddings_and_what_users_do", 1)
+        self.assertIn("rows [[-1.5, -1.5], [-1.5, -1.5], [0.0, 0.0]]", said)
+        self.assertIn("row [[-0.5, -0.5]] step 3", said)
+
     def test_attachments_go_with_a_push_or_are_refused(self):
         self.assertIn("done", self.play("attaches", 1))
 

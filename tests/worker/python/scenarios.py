@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Workers in Python that play a scenario each: scenarios.py NAME [FLAG…]. python_test.py starts them."""
 
+import copy
 import functools
 import gc
 import os
@@ -208,7 +209,7 @@ def interrupted_and_gone(job):
     _until_interrupted(functools.partial(push, model, optimizer, 1), optimizer._client._waits)  # pylint: disable=protected-access
     del model, optimizer
     gc.collect()
-    (flat, _), = sys.modules["sluice.optimizer"]._LEFT_BEHIND  # pylint: disable=protected-access
+    (flat, *_), = sys.modules["sluice.optimizer"]._LEFT_BEHIND  # pylint: disable=protected-access
     while flat.values[0] == 1:
         pass
     say("weight", flat.values[0].item())
@@ -391,6 +392,96 @@ def attaches(job):
     push(model, optimizer, 1)
     optimizer.leave()
     say("done")
+
+
+class Recommender(nn.Module):
+    """A model with two tables, or a twin of it whose rows are parameters."""
+
+    def __init__(self, items, tags):
+        super().__init__()
+        self.items = items
+        self.tags = tags
+        self.output = nn.Linear(7, 1, bias=False)
+        nn.init.constant_(self.output.weight, 0.5)
+
+    def forward(self, ids, bags):
+        return self.output(torch.cat([self.items(ids), self.tags(bags)], 1)).sum() ** 2
+
+
+def _batch(step, worker):
+    """Returns 4 ids, of which some are there twice, and 4 bags of 2."""
+    ids = [(step * 5 + worker * 3 + i * i) % 8 for i in range(4)]
+    return torch.tensor(ids), torch.tensor([[id_, (id_ * 3 + step) % 8] for id_ in ids])
+
+
+def trains_embeddings(job):
+    remote = Recommender(sluice.RemoteEmbedding(4, initializer="uniform", scale=0.5, seed=7),
+                         sluice.RemoteEmbeddingBag(3, mode="sum", optimizer=(torch.optim.Adagrad, {"lr": 0.25})))
+    expect(sluice.ModelError, "has no rows before", lambda: remote.items(torch.tensor([1])))
+    optimizer = sluice.DistributedOptimizer(sgd(remote), job, remote)
+    everything = torch.arange(8)
+    twin = Recommender(nn.Embedding(8, 4), nn.EmbeddingBag(8, 3, mode="sum"))
+    with torch.no_grad():
+        twin.items.weight.copy_(remote.items(everything))
+        twin.tags.weight.copy_(remote.tags(everything.unsqueeze(1)))
+    assert twin.items.weight.abs().max() <= 0.5 and twin.items.weight.unique().numel() == 32
+    own = torch.optim.Adagrad(twin.tags.parameters(), lr=0.25)
+    others = torch.optim.SGD([twin.items.weight, twin.output.weight], lr=0.5)
+    for step in range(6):
+        optimizer.zero_grad()
+        loss = remote(*_batch(step, optimizer.index)) / 256
+        loss.backward()
+        optimizer.step(loss=loss)
+        own.zero_grad()
+        others.zero_grad()
+        for worker in range(2):
+            (twin(*_batch(step, worker)) / 512).backward()
+        own.step()
+        others.step()
+        with torch.no_grad():
+            torch.testing.assert_close(remote.items(everything), twin.items.weight, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(remote.tags(everything.unsqueeze(1)), twin.tags.weight, rtol=1e-5, atol=1e-6)
+    optimizer.await_end()
+    say("the same as its twin")
+
+
+def embeddings_and_what_users_do(job):
+    model = nn.ModuleDict({"table": sluice.RemoteEmbedding(2, initializer="zero"), "output": nn.Linear(2, 1)})
+    model["again"] = model["table"]  # tied
+    expect(sluice.ModelError, "leave local_steps out",
+           lambda: sluice.DistributedOptimizer(sgd(model), job, model, local_steps=2))
+    expect(sluice.ModelError, "expected one of PyTorch's SGD, Adam", lambda: sluice.DistributedOptimizer(
+        sgd(model), job, nn.ModuleDict({**model, "x": sluice.RemoteEmbedding(2, optimizer=(torch.optim.Rprop, {}))})))
+    expect(sluice.ModelError, "initializer is 'ones'", lambda: sluice.RemoteEmbedding(2, initializer="ones"))
+    expect(sluice.RemoteError, "expected 1 to 65536", lambda: sluice.DistributedOptimizer(
+        sgd(model), job, nn.ModuleDict({**model, "x": sluice.RemoteEmbedding(0)})))
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    items = model["table"]
+    assert list(model.state_dict()) == ["output.weight", "output.bias"] and "width=2" in repr(items)
+    expect(sluice.ModelError, "the id -4", lambda: items(torch.tensor([3, -4])))
+    expect(sluice.ModelError, "torch.float32", lambda: items(torch.tensor([3.0])))
+    expect(sluice.ModelError, "evaluate the model in a worker", lambda: sluice.follow(model, job))
+    expect(sluice.ModelError, "has no rows", lambda: copy.deepcopy(items)(torch.tensor([3])))
+    assert items(torch.empty((0, 3), dtype=torch.int64)).shape == (0, 3, 2)
+    # Forwards of several calls count together; ids of any shape and of 63 bits; a repeated id.
+    far = 2**63 - 1
+    first = items(torch.tensor([[far, 1], [1, 1]]))
+    assert first.shape == (2, 2, 2)
+    second = items(torch.tensor([far], dtype=torch.int64))
+    (first.sum() + 2 * second.sum()).backward()
+    optimizer.step()
+    say("rows", items(torch.tensor([far, 1, 5])).tolist())
+    # A gradient that is dropped, and one whose backward comes after a step.
+    items(torch.tensor([5])).sum().backward()
+    optimizer.zero_grad()
+    late = items(torch.tensor([5]))
+    optimizer.step()
+    late.sum().backward()
+    optimizer.step()
+    model.eval()
+    assert not items(torch.tensor([5])).requires_grad
+    say("row", items(torch.tensor([5])).tolist(), "step", optimizer.last.step)
+    optimizer.leave()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,17 @@ def train(job: sluice.Job, model: torch.nn.Module) -> Optional[sluice.Round]:
     return optimizer.last
 
 
+class WithTables(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.items = sluice.RemoteEmbedding(4, optimizer=(torch.optim.Adagrad, {"lr": 0.1}), evict_after=10)
+        self.tags = sluice.RemoteEmbeddingBag(4, mode="sum", initializer="uniform", scale=0.1)
+
+    def forward(self, ids: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        items: torch.Tensor = self.items(ids)
+        return items.sum() + self.tags.forward(ids, offsets).sum()
+
+
 def main() -> None:
     job = sluice.start(mode="async", max_staleness=3, token_file=None)
     if job.is_server:

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
 from sluice.job import Job, start
 
-__all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job", "ModelError", "RemoteError", "Round",
+__all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job", "ModelError", "RemoteEmbedding",
+           "RemoteEmbeddingBag", "RemoteError", "Round",
            "ServerGoneError", "follow", "load_checkpoint", "start"]
 
 if TYPE_CHECKING:
     from sluice.checkpoint import load_checkpoint
+    from sluice.embedding import RemoteEmbedding, RemoteEmbeddingBag
     from sluice.follower import follow
     from sluice.optimizer import DistributedOptimizer, Round
     from sluice.sampler import DistributedSampler
 
 _WITH_TORCH = {"DistributedOptimizer": "optimizer", "Round": "optimizer", "DistributedSampler": "sampler",
-               "follow": "follower", "load_checkpoint": "checkpoint"}
+               "RemoteEmbedding": "embedding", "RemoteEmbeddingBag": "embedding", "follow": "follower", "load_checkpoint": "checkpoint"}
 
 
 def __getattr__(name: str) -> Any:

@@ -43,6 +43,13 @@ class Optimizer(ctypes.Structure):
                 ("groups", ctypes.POINTER(Group)), ("group_count", ctypes.c_size_t)]
 
 
+class Table(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("width", ctypes.c_uint32), ("initializer", ctypes.c_int32),
+                ("scale", ctypes.c_float), ("seed", ctypes.c_uint64), ("divisor", ctypes.c_int32),
+                ("admit_after", ctypes.c_uint32), ("evict_after", ctypes.c_uint64), ("max_rows", ctypes.c_uint64),
+                ("optimizer", ctypes.c_char_p), ("options", ctypes.POINTER(Option)), ("option_count", ctypes.c_size_t)]
+
+
 class Round(ctypes.Structure):
     _fields_ = [("step", ctypes.c_uint64), ("disposition", ctypes.c_int32), ("staleness", ctypes.c_uint64)]
 
@@ -83,6 +90,10 @@ _FUNCTIONS = {
     "sluice_send_early": (ctypes.c_int32, [_HANDLE, ctypes.c_uint64, ctypes.c_uint64]),
     "sluice_give_up_early": (ctypes.c_int32, [_HANDLE]),
     "sluice_attach": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
+    "sluice_set_tables": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Table), ctypes.c_size_t]),
+    "sluice_pull_rows": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]),
+    "sluice_set_row_gradients": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t,
+                                                  ctypes.c_void_p]),
     "sluice_connect": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, ctypes.POINTER(_HANDLE)]),
     "sluice_follower_create": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Model), _HANDLE, ctypes.POINTER(_HANDLE)]),
     "sluice_follower_free": (None, [_HANDLE]),

@@ -9,6 +9,8 @@ import torch
 
 from sluice import _library
 from sluice._library import library
+from sluice.embedding import embeddings_of
+from sluice.errors import ModelError
 from sluice.job import Job, Setting, check_not_forked, connect, forked
 from sluice.model import description_of, members_of, named_statistics, shared_vector
 
@@ -56,6 +58,9 @@ class Follower:
             raise ValueError("this process serves; follow its job from another process")
         if every < 1:
             raise ValueError(f"every is {every}, expected at least 1 step")
+        if embeddings_of(model):
+            raise ModelError("follow() cannot give rows to a RemoteEmbedding yet; evaluate the model in a worker, with "
+                             "model.eval()")
         self.step: Optional[int] = None
         self.incarnation: Optional[int] = None
         parameters = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]

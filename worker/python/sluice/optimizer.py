@@ -10,6 +10,7 @@ import torch
 
 from sluice import _library
 from sluice._library import library
+from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import DivergedError, ModelError, RemoteError
 from sluice.job import Job, check_not_forked, forked
 from sluice.model import FlatModel, Named, named_statistics
@@ -137,12 +138,31 @@ class DistributedOptimizer(torch.optim.Optimizer):
         else:
             chosen = (_OPTIMIZERS[kind][0], self._told[0])
         self._client = _Client(job, self._flat, *chosen, groups)
+        self._embeddings = embeddings_of(model)
+        if self._embeddings:
+            self._add_tables()
         self._client.call(library.sluice_join)
         self._flat.scatter_values(frozen=True)
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
         if overlap:
             self._overlap = _Overlap(self._flat, self._client)
+
+    def _add_tables(self) -> None:
+        if self._local_steps:
+            raise ModelError("local steps average parameters, and no worker holds the rows of an embedding; leave "
+                             "local_steps out")
+        tables = [embedding.describe(name, _table_optimizer(embedding))
+                  for name, embedding in self._embeddings.items()]
+        self._client.set_tables(tables)
+        for index, embedding in enumerate(self._embeddings.values()):
+            embedding.bind(index, self)
+
+    def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
+        """For RemoteEmbedding: writes the rows of `ids`, [rows], int64, ascending, to `rows`, [rows, width], float32."""
+        self.wait()
+        self._client.check_takes_part()
+        self._client.pull_rows(table, ids, rows)
 
     # What PyTorch's own code and that of others reads of an optimizer.
     @property
@@ -207,6 +227,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._overlap is not None:
             self._overlap.give_up()
         self._flat.zero_gradients()
+        for embedding in self._embeddings.values():
+            embedding.forget_gradients()
 
     def attach(self, kind: str, data: Union[bytes, bytearray, memoryview]) -> None:
         """Attaches bytes to the next push, for the program that serves: at most 8 pieces of 64 KiB together."""
@@ -280,6 +302,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     "server has the optimizer: use its --lr-schedule, or Admin.SetLearningRate while it runs")
 
     def _push(self, samples: int, loss: Optional[float]) -> None:
+        for index, embedding in enumerate(self._embeddings.values()):
+            self._client.set_row_gradients(index, *embedding.take_gradient())
         value = None if loss is None else ctypes.byref(ctypes.c_float(loss))
         self.last = self._client.push(min(samples, _MOST_SAMPLES), value)
         self._flat.scatter_values()
@@ -359,6 +383,17 @@ def _check_arguments(job: Job, kind: type, overlap: bool, local_steps: int) -> N
         raise ValueError(f"local_steps is {local_steps}, expected 0 or more")
 
 
+def _table_optimizer(embedding: RemoteEmbedding) -> Tuple[Optional[str], Dict[str, float]]:
+    """Returns the server's name and options of a table's own optimizer; without one, None."""
+    if embedding.table_optimizer is None:
+        return None, {}
+    kind, options = embedding.table_optimizer
+    if kind not in _OPTIMIZERS:
+        names = ", ".join(known.__name__ for known in _OPTIMIZERS)
+        raise ModelError(f"the optimizer of an embedding is {kind!r}, expected one of PyTorch's {names}")
+    return _OPTIMIZERS[kind][0], _options_of(kind, options)
+
+
 def _loss_of(loss: Any) -> Optional[float]:
     """Returns a loss as a number, or None."""
     return None if loss is None else float(loss.item() if isinstance(loss, torch.Tensor) else loss)
@@ -423,7 +458,8 @@ class _Client:
                                                     flat.address, flat.buffer, ctypes.byref(handle)))
         self.handle = handle
         self._waits = [False]  # in a list, since the finalizer must not hold this object
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, flat, job)
+        self._rows: List[torch.Tensor] = []  # that a pull writes, and its ids
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, flat, job, self._rows)
 
     def check_takes_part(self) -> None:
         if self.left:
@@ -457,6 +493,18 @@ class _Client:
 
     def push(self, samples: int, loss: Any) -> Round:
         return self.call(library.sluice_push, samples, loss)
+
+    def set_tables(self, tables: List[_library.Table]) -> None:
+        _library.check(library.sluice_set_tables(self.handle, (_library.Table * len(tables))(*tables), len(tables)))
+
+    def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
+        self._rows[:] = [ids, rows]
+        self.call(library.sluice_pull_rows, table, ids.data_ptr(), ids.numel(), rows.data_ptr())
+        self._rows.clear()
+
+    def set_row_gradients(self, table: int, ids: torch.Tensor, gradients: torch.Tensor) -> None:
+        _library.check(library.sluice_set_row_gradients(self.handle, table, ids.data_ptr(), ids.numel(),
+                                                        gradients.data_ptr()))
 
     def leave(self) -> None:
         self.call(library.sluice_leave)
