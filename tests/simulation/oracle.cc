@@ -25,8 +25,9 @@ Fate FateOfVerdict(const PushVerdict& verdict) {
   return stale ? Fate::kStale : Fate::kDuplicate;
 }
 
-double NormOf(const Layout& layout, const Values& gradient) {
+double NormOf(const Layout& layout, const Values& gradient, const Values& rows) {
   double squares = 0;
+  for (const float element : rows) squares += element * element;
   for (const LayoutRange& range : layout.ranges()) {
     if (range.kind == RangeKind::kStatistic) continue;
     for (uint64_t i = range.offset; i < range.end(); ++i) squares += gradient[i] * gradient[i];
@@ -165,11 +166,12 @@ void Oracle::Remember(const PushHeader& header, const PushOutcome& outcome) {
   if (outcome.disposition != Disposition::kStaleDropped) ++worker.pushes;
 }
 
-PushVerdict Oracle::FinishPush(uint64_t number, Reason fault) {
+PushVerdict Oracle::FinishPush(uint64_t number, const Values& rows, Reason fault) {
   ModelPush& push = pushes_.at(number);
   const absl::optional<double>& bound = scenario_.options.guards.max_push_norm;
   Heartbeat(push.header.session);
-  if (fault == Reason::kNone && bound && NormOf(scenario_.layout, push.gradient) > *bound) {
+  if (fault == Reason::kNone && bound &&
+      NormOf(scenario_.layout, push.gradient, rows) > *bound) {
     fault = Reason::kNormTooLarge;
   }
   return Advance(&push, fault);

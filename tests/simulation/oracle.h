@@ -102,7 +102,8 @@ class Oracle {
   PushVerdict BeginPush(uint64_t number, const PushHeader& header, const Values& gradient,
                         Reason fault);
   void NoteChunk(uint64_t number) { pushes_.at(number).heard = true; }
-  PushVerdict FinishPush(uint64_t number, Reason fault);
+  // `rows` are the gradients of rows that came with it.
+  PushVerdict FinishPush(uint64_t number, const Values& rows, Reason fault);
   // The shard has only these elements of a push, whose session has ended; others are 0.
   void KeepOnly(uint64_t number, const Values& elements) { pushes_.at(number).gradient = elements; }
   void AbandonPush(uint64_t number, Fate fate) { EndPush(pushes_.at(number), fate); }

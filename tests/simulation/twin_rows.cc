@@ -51,7 +51,7 @@ absl::Status TwinRows::Send(const Values& gradient, uint32_t server, uint64_t of
   RowIds ids;
   Values values;
   for (const uint32_t row : RowsIn(gradient)) {
-    if (BucketOf(IdOf(row)) % servers_ != server) continue;
+    if (ServerOf(row) != server) continue;
     ids.ids.push_back(IdOf(row));
     const auto begin = gradient.begin() + row * width_;
     values.insert(values.end(), begin, begin + width_);
@@ -61,11 +61,21 @@ absl::Status TwinRows::Send(const Values& gradient, uint32_t server, uint64_t of
   return added.ok() ? push.Add(ChunkOf(offset, values)) : added;
 }
 
+Values TwinRows::Of(const Values& gradient, uint32_t servers) const {
+  Values values;
+  for (const uint32_t row : RowsIn(gradient)) {
+    if (ServerOf(row) >= servers) continue;
+    const auto begin = gradient.begin() + row * width_;
+    values.insert(values.end(), begin, begin + width_);
+  }
+  return values;
+}
+
 std::string TwinRows::Compare(absl::Span<const std::shared_ptr<const Snapshot>> servers,
                               const Values& vector) const {
   for (const uint32_t row : rows_) {
     Values found(width_);
-    const RowSnapshot& rows = *servers[BucketOf(IdOf(row)) % servers_]->rows;
+    const RowSnapshot& rows = *servers[ServerOf(row)]->rows;
     rows.Read(0, {IdOf(row)}, absl::MakeSpan(found));
     if (std::equal(found.begin(), found.end(), vector.begin() + row * width_)) continue;
     return absl::StrCat("row ", row, " of the twin table begins with ", found.front(),

@@ -35,12 +35,15 @@ class TwinRows {
   // Sends the rows of that server. Its part of the vector has `offset` elements.
   absl::Status Send(const Values& gradient, uint32_t server, uint64_t offset,
                     PendingPush& push) const;
+  // The rows of the gradient that the first so many servers have, one after the other.
+  Values Of(const Values& gradient, uint32_t servers) const;
   // What differs between the rows of all servers and the vector's parameters; empty: nothing.
   std::string Compare(absl::Span<const std::shared_ptr<const Snapshot>> servers,
                       const Values& vector) const;
 
  private:
   static RowId IdOf(uint32_t row) { return row * uint64_t{0x9e3779b97f4a7c15}; }
+  uint32_t ServerOf(uint32_t row) const { return BucketOf(IdOf(row)) % servers_; }
 
   // The rows that are not 0 in the gradient, in the order of their ids.
   std::vector<uint32_t> RowsIn(const Values& gradient) const;

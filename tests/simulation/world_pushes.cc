@@ -173,10 +173,11 @@ void World::ExpectAnswer(uint64_t number) {
   SimulatedPush& push = *pushes_.at(number);
   gathering_.erase(number);
   push.whole = true;
-  if (servers_->count() > 1 && !IsOpen(push.header.session)) {
+  const uint32_t servers = IsOpen(push.header.session) ? servers_->count() : 1;
+  if (servers < servers_->count()) {
     oracle_->KeepOnly(number, servers_->StripeOfShard(push.gradient));
   }
-  due_.emplace(number, oracle_->FinishPush(number, push.fault));
+  due_.emplace(number, oracle_->FinishPush(number, twins_.Of(push.gradient, servers), push.fault));
 }
 
 void World::EndPart(uint64_t number, const PartEnd& end) {
