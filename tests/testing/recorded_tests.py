@@ -1,4 +1,4 @@
-"""Runs Python's unittest so that Bazel counts each case, and a skipped one as skipped."""
+"""Runs Python's unittest so that Bazel counts each case, and a skipped one as skipped, and knows shards."""
 
 import os
 import unittest
@@ -32,5 +32,24 @@ class _Result(unittest.TextTestResult):
         xml.etree.ElementTree.ElementTree(suite).write(path)
 
 
+class _Loader(unittest.TestLoader):
+    """Takes every n-th case where Bazel shares a test among n processes."""
+
+    def __init__(self):
+        super().__init__()
+        self._shards = int(os.environ.get("TEST_TOTAL_SHARDS", "1"))
+        self._shard = int(os.environ.get("TEST_SHARD_INDEX", "0"))
+        self._seen = 0
+        if "TEST_SHARD_STATUS_FILE" in os.environ:
+            with open(os.environ["TEST_SHARD_STATUS_FILE"], "w", encoding="utf-8"):
+                pass  # tells Bazel that this test knows shards
+
+    def getTestCaseNames(self, testCaseClass):
+        names = super().getTestCaseNames(testCaseClass)
+        first = self._seen
+        self._seen += len(names)
+        return [name for number, name in enumerate(names, first) if number % self._shards == self._shard]
+
+
 def main():
-    unittest.main(testRunner=unittest.TextTestRunner(resultclass=_Result, verbosity=2))
+    unittest.main(testRunner=unittest.TextTestRunner(resultclass=_Result, verbosity=2), testLoader=_Loader())
