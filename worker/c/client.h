@@ -20,7 +20,6 @@
 #include "worker/c/sluice.h"
 #include "worker/client/gradient_fingerprints.h"
 #include "worker/client/parameter_client.h"
-#include "worker/connection/row_gradient.h"
 
 // One thread begins calls and waits for them. The calls themselves run on `calls_`, which
 // alone uses `client_` and `observer_` meanwhile.
