@@ -183,8 +183,8 @@ absl::Status ParameterClient::Rejoin() {
 
 // No worker has the rows, so a server that comes back without them has lost them.
 absl::Status ParameterClient::CheckHasRows() const {
-  const bool has_trained = incarnation_ != Incarnation();
-  if (request_.layout.tables().empty() || server_has_parameters_ || !has_trained) {
+  const bool had_steps = step_ > Step() || welcome_.lost_steps > 0;
+  if (request_.layout.tables().empty() || server_has_parameters_ || !had_steps) {
     return absl::OkStatus();
   }
   return absl::DataLossError(

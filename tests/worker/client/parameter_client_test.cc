@@ -8,10 +8,13 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/encoding/encoding.h"
 #include "common/encoding/encoding_plan.h"
+#include "common/tensor/layout.h"
+#include "common/tensor/table_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
@@ -38,6 +41,7 @@ struct TestWorker {
   absl::Status Join(SessionRole role = SessionRole::kWorker) {
     JoinRequest request = WorkerRequest(name);
     request.role = role;
+    if (!tables.empty()) request.layout = *Layout::Create(request.layout.ranges(), tables);
     return client.Join(request, absl::MakeSpan(parameters));
   }
   absl::StatusOr<RoundReport> PushPull(const Values& gradient) {
@@ -47,6 +51,7 @@ struct TestWorker {
   const std::string name;
   ParameterClient client;
   Values parameters;
+  std::vector<TableSpec> tables;  // of its model
 };
 
 ::testing::Matcher<const absl::StatusOr<RoundReport>&> Round(uint64_t step, Disposition disposition,
@@ -610,6 +615,39 @@ TEST_F(ParameterClientMovedTest, GivesItsParametersToAServerThatHasNone) {
   EXPECT_THAT(a_->PushPull({2, 2, 2}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a_->parameters, Values({7, 7, 7}));
   a_ = nullptr;  // before the other server
+}
+
+// A worker with a table, whose server is replaced by one that has neither parameters nor rows.
+class ParameterClientRowsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto connection = std::make_unique<ShardConnection>(world_.shard());
+    twin_ = connection.get();
+    a_ = std::make_unique<TestWorker>("a", std::move(connection), Values({10, 10, 10}));
+    TableSpec rows;
+    rows.name = "rows";
+    rows.width = 2;
+    a_->tables = {rows};
+    ASSERT_THAT(a_->Join(), IsOk());
+  }
+
+  ServerWorld world_{Sync(1)};
+  ServerWorld back_{Sync(1)};
+  ShardConnection* twin_ = nullptr;  // a_ owns it
+  std::unique_ptr<TestWorker> a_;
+};
+
+TEST_F(ParameterClientRowsTest, GivesItsParametersToAServerThatCameBackBeforeTheFirstStep) {
+  twin_->MoveTo(back_.shard());
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), IsOk());
+  EXPECT_EQ(back_.shard().Describe().phase, Phase::kTraining);
+}
+
+TEST_F(ParameterClientRowsTest, TellsThatTheRowsOfItsStepsAreLost) {
+  ASSERT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
+  twin_->MoveTo(back_.shard());
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), HasCode(absl::StatusCode::kDataLoss,
+                                               HasSubstr("has lost the rows of the model's tables")));
 }
 
 TEST(ParameterClientJoinTest, JoinsAgainWhenTheServerGoesDownMeanwhile) {
