@@ -1,6 +1,6 @@
 // Two servers with journals, one of which dies at each point on its way to the disk, while the
-// workers train on: every push that was answered is part of the parameters, once, and the job ends
-// with the same bits as a job whose servers never die.
+// workers train on: every push that was answered is part of the parameters and of the rows of a
+// table, once, and the job ends with the same bits as a job whose servers never die.
 //
 // SLUICE_KILLS is how often a server dies at each point.
 
@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,6 +32,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 // Which server dies, where, and how often it is there before, at most.
 struct Point {
@@ -48,6 +51,11 @@ constexpr Point kPoints[] = {
     {0, "journal.sync.after", 20},
     {0, "kept.rename.before", 20},
     {0, "kept.rename.after", 20},  // the last before workers are told
+    {0, "rows.create.after", 3},
+    {0, "rows.write.torn", 20},
+    {0, "rows.rename.before", 3},
+    {0, "rows.rename.after", 3},
+    {0, "rows.remove.after", 2},
     {0, "stripe.write.torn", 5},
     {0, "stripe.rename.after", 3},
     {0, "checkpoint.create.after", 3},
@@ -61,6 +69,10 @@ constexpr Point kPoints[] = {
     {1, "journal.write.torn", 40},
     {1, "journal.sync.before", 20},
     {1, "journal.sync.after", 20},  // the last before it tells the first server
+    {1, "rows.create.after", 3},
+    {1, "rows.write.torn", 20},
+    {1, "rows.rename.after", 3},
+    {1, "rows.remove.after", 2},
     {1, "stripe.create.after", 3},
     {1, "stripe.write.torn", 5},
     {1, "stripe.rename.before", 3},
@@ -104,7 +116,7 @@ class TwoServers {
     return sluice::Start({RunfilePath("tests/testing/process/pushing_worker_program"),
                           absl::StrCat("--name=worker", gradient), "--server=" + addresses_[0],
                           absl::StrCat("--gradient=", gradient), absl::StrCat("--steps=", Steps()),
-                          "--elements=4096", "--momentum=0.9"});
+                          "--elements=4096", "--momentum=0.9", "--rows=50"});
   }
 
  private:
@@ -114,21 +126,24 @@ class TwoServers {
 
 class FailpointServersTest : public ::testing::TestWithParam<Point> {
  protected:
-  // Waits for the job's end. Returns the parameters' checksum.
+  // Waits for the job's end. Returns the checksums of the parameters and of the rows.
   static std::string Finish(const std::vector<std::unique_ptr<Process>>& workers,
                             const std::vector<std::unique_ptr<Process>>& servers) {
+    std::set<std::string> rows;
     for (const auto& worker : workers) {
       EXPECT_THAT(worker->Wait(kPatience), IsOkAndHolds(0)) << worker->output();
       // One lost would be made good for by another; one that counts twice would leave one out.
       EXPECT_THAT(LinesWith(worker->output(), "pushes that counted"),
                   ElementsAre(absl::StrCat("pushes that counted: ", Steps())));
+      rows.insert(absl::StrJoin(LinesWith(worker->output(), "checksum of all rows"), ", "));
     }
+    EXPECT_THAT(rows, SizeIs(1)) << "the workers ended with different rows";
     for (const auto& server : servers) {
       EXPECT_THAT(server->Wait(), IsOkAndHolds(0)) << server->output();
     }
     EXPECT_THAT(Counters(servers[0]->output()),
                 AllOf(HasSubstr(absl::StrCat(Steps(), " steps")), Not(HasSubstr("unbalanced"))));
-    return ClosingRows(servers[0]->output())["parameters' CRC-32"];
+    return ClosingRows(servers[0]->output())["parameters' CRC-32"] + ", " + *rows.begin();
   }
 
   // Of servers that nothing happens to; run once.

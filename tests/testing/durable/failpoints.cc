@@ -14,7 +14,7 @@ namespace {
 // What a path is, as points name it.
 std::string KindOf(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
-  for (const char* kind : {"journal", "checkpoint", "stripe", "life", "kept"}) {
+  for (const char* kind : {"journal", "checkpoint", "stripe", "rows", "life", "kept"}) {
     if (absl::StartsWith(name, kind)) return kind;
   }
   return name;

@@ -1,12 +1,14 @@
 // A worker without a model. Its parameters, 4 MiB unless told otherwise, start at 0, every element
 // of its gradients is --gradient, and the optimizer is SGD with learning rate 1, so that without
 // momentum the parameters are exactly minus the sum of the steps' reduced gradients. On request it
-// stops on the way, there to be killed, or reports losses that rise. At its end it says what it
-// holds, how many of its pushes counted, as it was told, and how much memory it needed.
+// stops on the way, there to be killed, or reports losses that rise. With --rows its model has a
+// table beside, of which each push touches so many rows, which follow from the step and the
+// gradient. At its end it says what it holds, a checksum of all rows, how many of its pushes
+// counted, as it was told, and how much memory it needed.
 //
-//   pushing_worker_program --steps=N --gradient=G [--stop-at-step=S [--in-push] [--die]]
-//   [--bad-from-step=S [--bad-above-rate=R]] and a job's flags, of which --push-encoding holds for
-//   whole pushes, not for the half one of --in-push
+//   pushing_worker_program --steps=N --gradient=G [--rows=R]
+//   [--stop-at-step=S [--in-push] [--die]] [--bad-from-step=S [--bad-above-rate=R]] and a job's
+//   flags, of which --push-encoding holds for whole pushes, not for the half one of --in-push
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -19,6 +21,8 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +32,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/encoding/checksum.h"
 #include "common/launch/failure.h"
 #include "common/tensor/shared_memory.h"
+#include "common/tensor/tensor_chunk.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "sluice/v1/inspector.grpc.pb.h"
@@ -46,6 +52,8 @@ namespace {
 
 constexpr uint64_t kChunks = 4;  // in one push, unless told otherwise
 constexpr std::chrono::seconds kPatience(30);
+constexpr uint32_t kRowWidth = 4;
+constexpr uint64_t kRowIds = 1009;  // of the table
 
 struct Flags {
   JobFlags job;
@@ -53,6 +61,7 @@ struct Flags {
   float gradient = 0;
   uint32_t elements = kChunks * kChunkElements;
   double momentum = 0;
+  uint64_t rows = 0;
   double batch_time = 0;    // seconds
   double report_every = 0;  // seconds; 0: never
   bool leave_on_sigterm = false;
@@ -153,7 +162,36 @@ JoinRequest MakeJoinRequest(const Flags& flags, const Job& job) {
   sgd.learning_rate = 1;
   sgd.momentum = flags.momentum;
   request.optimizer.options = sgd;
+  if (flags.rows == 0) return request;
+  TableSpec table;
+  table.name = "rows";
+  table.width = kRowWidth;
+  table.initializer = {RowInitializerKind::kUniform, 1, 3};
+  table.evict_after = 20;
+  request.layout = *Layout::Create(request.layout.ranges(), {table});
+  request.optimizer.tables = {{"rows", AdagradOptions()}};
   return request;
+}
+
+// The rows that a step touches. Another worker, which has another gradient, touches others.
+RowGradients RowsOf(const Flags& flags, Step step) {
+  std::set<RowId> ids;
+  for (uint64_t i = 0; i < flags.rows; ++i) {
+    ids.insert(MixId(step.value() * 1000 + i) % kRowIds * static_cast<uint64_t>(flags.gradient) %
+               kRowIds);
+  }
+  const RowIds rows = {0, {ids.begin(), ids.end()}};
+  return {{rows, Share(std::vector<float>(ids.size() * kRowWidth, flags.gradient))}};
+}
+
+absl::Status SayRows(ParameterClient& client) {
+  RowIds all = {0, std::vector<RowId>(kRowIds)};
+  std::iota(all.ids.begin(), all.ids.end(), 0);
+  std::vector<float> rows(kRowIds * kRowWidth);
+  const absl::Status pulled = client.PullRows({all}, absl::MakeSpan(rows));
+  if (!pulled.ok()) return pulled;
+  std::cout << absl::StrFormat("checksum of all rows: %016x\n", Checksum(BytesOf({rows})));
+  return absl::OkStatus();
 }
 
 sigset_t LeaveSignals() {
@@ -248,6 +286,7 @@ absl::Status Work(const Flags& flags, const Job& job) {
     absl::SleepFor(absl::Seconds(flags.batch_time));
     const absl::Time began = absl::Now();
     const float before = parameters[0];
+    if (flags.rows > 0) client.SetRows(RowsOf(flags, client.step()));
     const auto round = client.PushPull(gradient, 1, LossAt(flags, client.step(), rate),
                                        absl::MakeSpan(parameters));
     if (!round.ok()) return round.status();
@@ -256,6 +295,8 @@ absl::Status Work(const Flags& flags, const Job& job) {
     counted += told == Disposition::kAccepted || told == Disposition::kApplied ? 1 : 0;
     if (flags.report_every > 0) rounds.Note(absl::Now() - began);
   }
+  const absl::Status told = flags.rows > 0 ? SayRows(client) : absl::OkStatus();
+  if (!told.ok()) return told;
   SayEnd(client.step(), counted, parameters);
   return client.Leave({});
 }
@@ -268,6 +309,7 @@ int Main(int argc, char** argv) {
   CLI::Option* const elements =
       app.add_option("--elements", flags.elements, "of the model")->check(CLI::PositiveNumber);
   app.add_option("--momentum", flags.momentum, "of the optimizer");
+  app.add_option("--rows", flags.rows, "of a table, which each push touches");
   app.add_option("--batch-time", flags.batch_time, "seconds to wait before each push");
   app.add_option("--report-every", flags.report_every,
                  "seconds after which to say how long rounds took");
