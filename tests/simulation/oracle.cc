@@ -170,8 +170,7 @@ PushVerdict Oracle::FinishPush(uint64_t number, const Values& rows, Reason fault
   ModelPush& push = pushes_.at(number);
   const absl::optional<double>& bound = scenario_.options.guards.max_push_norm;
   Heartbeat(push.header.session);
-  if (fault == Reason::kNone && bound &&
-      NormOf(scenario_.layout, push.gradient, rows) > *bound) {
+  if (fault == Reason::kNone && bound && NormOf(scenario_.layout, push.gradient, rows) > *bound) {
     fault = Reason::kNormTooLarge;
   }
   return Advance(&push, fault);

@@ -646,8 +646,9 @@ TEST_F(ParameterClientRowsTest, GivesItsParametersToAServerThatCameBackBeforeThe
 TEST_F(ParameterClientRowsTest, TellsThatTheRowsOfItsStepsAreLost) {
   ASSERT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   twin_->MoveTo(back_.shard());
-  EXPECT_THAT(a_->PushPull({1, 1, 1}), HasCode(absl::StatusCode::kDataLoss,
-                                               HasSubstr("has lost the rows of the model's tables")));
+  EXPECT_THAT(
+      a_->PushPull({1, 1, 1}),
+      HasCode(absl::StatusCode::kDataLoss, HasSubstr("has lost the rows of the model's tables")));
 }
 
 TEST(ParameterClientJoinTest, JoinsAgainWhenTheServerGoesDownMeanwhile) {
