@@ -33,7 +33,7 @@ HolderIncarnation::HolderIncarnation(const HolderServerOptions& options,
       stripe_(
           {options.index, options.servers}, std::make_unique<ThreadPool>(options.threads),
           Executors::OnThreads(), [this](const HolderReport& report) { link_->Report(report); },
-          storage_.get()) {}
+          storage_.get(), options.table_memory) {}
 
 absl::StatusOr<std::unique_ptr<HolderIncarnation>> HolderIncarnation::Start(
     const HolderServerOptions& options) {

@@ -12,6 +12,7 @@
 #include "server/private_socket.h"
 #include "server/rpc/listening/open_files.h"
 #include "server/stop_signals.h"
+#include "server/tables/disk/disk_file.h"
 
 namespace sluice {
 namespace {
@@ -43,6 +44,11 @@ class FollowingServer final : public HolderServer {
       if (!chosen.ok()) return chosen.status();
       options_.listen = chosen->address;
       directory_ = std::move(chosen->directory);
+    }
+    if (!options_.table_directory.empty()) {
+      auto disk = RowDisk::Open(options_.table_directory);
+      if (!disk.ok()) return disk.status();
+      options_.table_memory.disk = *std::move(disk);
     }
     auto started = HolderIncarnation::Start(options_);
     if (!started.ok()) return started.status();

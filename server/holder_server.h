@@ -22,6 +22,7 @@
 #include "common/storage/file_system.h"
 #include "server/durable/durable_options.h"
 #include "server/rpc/access/rpc_limits.h"
+#include "server/state/table_memory.h"
 
 namespace sluice {
 
@@ -50,6 +51,9 @@ struct HolderServerOptions {
   std::string checkpoint_directory;
   Durability durability = Durability::kMemory;  // of what is there; that of the first server
   FileSystem* files = &RealFileSystem();
+  TableMemory table_memory;
+  // Where rows of tables lie that do not fit into it; empty: nowhere.
+  std::string table_directory;
   RpcLimits limits;
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();

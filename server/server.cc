@@ -13,6 +13,7 @@
 #include "server/rpc/access/rpc_limits.h"
 #include "server/rpc/listening/open_files.h"
 #include "server/stop_signals.h"
+#include "server/tables/disk/disk_file.h"
 
 namespace sluice {
 namespace {
@@ -72,6 +73,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     auto opened = Trace::Open(options.trace_file, options.existing_trace, kTracedAs, RealClock());
     if (!opened.ok()) return opened.status();
     trace = *std::move(opened);
+  }
+  if (!options.table_directory.empty()) {
+    auto disk = RowDisk::Open(options.table_directory);
+    if (!disk.ok()) return disk.status();
+    options.shard.table_memory.disk = *std::move(disk);
   }
   options.shard.tick = kServerTick;
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(trace)));

@@ -55,6 +55,8 @@ struct ServerOptions {
   DurableOptions durable;
   // The file system of that directory; outlives the server.
   FileSystem* files = &RealFileSystem();
+  // Where rows of tables lie that do not fit into ShardOptions::table_memory; empty: nowhere.
+  std::string table_directory;
   // Where /metrics is served; absent: nowhere.
   absl::optional<HttpOptions> metrics;
   // Where the live page is served; absent: nowhere. Both may have one address.

@@ -14,8 +14,8 @@ void Holder::Open(const std::shared_ptr<const Layout>& layout, const OptimizerCo
                 ? layout
                 : std::make_shared<const Layout>(stripes.LayoutOf(stripe, *layout));
   snapshots_ = std::make_unique<SnapshotStore>(layout_->size(), memory_);
-  executor_ = std::make_unique<ModelExecutor>(layout, optimizer, stripes, stripe, most_table_bytes_,
-                                              parallel_);
+  executor_ =
+      std::make_unique<ModelExecutor>(layout, optimizer, stripes, stripe, table_memory_, parallel_);
 }
 
 void Holder::Keep(std::unique_ptr<PendingPush> push) {

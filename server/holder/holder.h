@@ -11,7 +11,6 @@
 #define SLUICE_SERVER_HOLDER_HOLDER_H_
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -29,16 +28,16 @@
 #include "server/holder/model_executor.h"
 #include "server/holder/pull_result.h"
 #include "server/snapshots/snapshot_store.h"
+#include "server/state/table_memory.h"
 
 namespace sluice {
 
 // Externally synchronized, but for executor().
 class Holder {
  public:
-  // `parallel` outlives it. `most_table_bytes` limits the memory of tables.
-  Holder(SnapshotMemory memory, Parallel& parallel,
-         uint64_t most_table_bytes = std::numeric_limits<uint64_t>::max())
-      : memory_(memory), parallel_(parallel), most_table_bytes_(most_table_bytes) {}
+  // `parallel` outlives it.
+  Holder(SnapshotMemory memory, Parallel& parallel, TableMemory table_memory = {})
+      : memory_(memory), parallel_(parallel), table_memory_(std::move(table_memory)) {}
 
   // Makes room for that stripe of the model, which is known now. Before all other methods, except
   // latest(). `layout` is that of the whole vector; `optimizer` is valid and fits it.
@@ -98,7 +97,7 @@ class Holder {
  private:
   const SnapshotMemory memory_;
   Parallel& parallel_;
-  const uint64_t most_table_bytes_;
+  const TableMemory table_memory_;
   std::shared_ptr<const Layout> layout_;  // of the stripe
   std::map<PushId, std::unique_ptr<PendingPush>> kept_;
   std::unique_ptr<SnapshotStore> snapshots_;

@@ -36,12 +36,12 @@ std::unique_ptr<Executor> OrInline(std::unique_ptr<Executor> executor) {
 
 HolderFollower::HolderFollower(StripePlace place, SnapshotMemory memory, Parallel& parallel,
                                ReportListener report, StripeStorage* storage, Tasks tasks,
-                               uint64_t most_table_bytes)
+                               TableMemory table_memory)
     : place_(place),
       report_(std::move(report)),
       parallel_(parallel),
       storage_(storage),
-      holder_(memory, parallel, most_table_bytes),
+      holder_(memory, parallel, std::move(table_memory)),
       arithmetic_(OrInline(std::move(tasks.arithmetic))),
       files_(OrInline(std::move(tasks.files))) {}
 

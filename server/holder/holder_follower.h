@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <vector>
@@ -37,6 +36,7 @@
 #include "server/holder/told_names.h"
 #include "server/state/step_journal.h"
 #include "server/state/stripe_checkpoint.h"
+#include "server/state/table_memory.h"
 
 namespace sluice {
 
@@ -58,7 +58,7 @@ class HolderFollower {
   // executes a command or brings a stream. The destructor first drains.
   HolderFollower(StripePlace place, SnapshotMemory memory, Parallel& parallel,
                  ReportListener report, StripeStorage* storage = nullptr, Tasks tasks = {},
-                 uint64_t most_table_bytes = std::numeric_limits<uint64_t>::max());
+                 TableMemory table_memory = {});
   ~HolderFollower() { Drain(); }
   // Waits for the tasks, and ends the journal. No command may come any more.
   void Drain();

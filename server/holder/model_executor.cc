@@ -18,14 +18,14 @@ uint64_t Joined(uint64_t of_vector, uint64_t of_rows) {
 }  // namespace
 
 ModelExecutor::ModelExecutor(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer,
-                             const Stripes& stripes, uint32_t stripe, uint64_t most_table_bytes,
-                             Parallel& parallel)
+                             const Stripes& stripes, uint32_t stripe,
+                             const TableMemory& table_memory, Parallel& parallel)
     : layout_(std::move(layout)),
       row_slots_(RowSlotNames(optimizer, *layout_)),
       stripe_(*layout_, optimizer, stripes, stripe, parallel) {
   if (layout_->tables().empty()) return;
   tables_ = std::make_shared<RowTables>(layout_, optimizer, RowPlace{stripe, stripes.count()},
-                                        most_table_bytes, parallel);
+                                        table_memory, parallel);
 }
 
 absl::Status ModelExecutor::StartRows(const SavedRows* rows, uint64_t row_steps, Snapshot& first) {

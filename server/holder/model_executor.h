@@ -22,6 +22,7 @@
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/saved_rows.h"
 #include "server/state/shard_checkpoint.h"
+#include "server/state/table_memory.h"
 #include "server/state/table_sums.h"
 #include "server/tables/row_tables.h"
 
@@ -39,7 +40,7 @@ class ModelExecutor {
   // Of that stripe, and of the buckets of its server. `layout` is that of the whole model;
   // `optimizer` is valid and fits it. `parallel` outlives the object.
   ModelExecutor(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer,
-                const Stripes& stripes, uint32_t stripe, uint64_t most_table_bytes,
+                const Stripes& stripes, uint32_t stripe, const TableMemory& table_memory,
                 Parallel& parallel);
 
   // Begins with these rows at that step; null: there are none yet. SavedRows' errors, and DATA_LOSS

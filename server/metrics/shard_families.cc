@@ -203,6 +203,9 @@ void AddTables(const ShardStatus& status, Families& families) {
   };
   families.BeginGauge("sluice_table_rows", "Rows that the table has on all servers.");
   add(&TableStatus::rows);
+  families.BeginGauge("sluice_table_rows_on_disk",
+                      "Of them, rows for which there is no memory (--table-dir).");
+  add(&TableStatus::on_disk);
   families.BeginGauge("sluice_table_waiting_ids", "Ids that wait for their admission.");
   add(&TableStatus::waiting);
   families.BeginGauge("sluice_table_bytes", "Memory of the table, with slots and index.");

@@ -31,7 +31,7 @@ v1::ServerLimits LimitsOf(const ServerOptions& options) {
   limits.set_worker_name_bytes(kMaxWorkerName);
   limits.set_bytes_in_flight(options.shard.max_in_flight_bytes);
   limits.set_push_row_bytes(options.shard.most_row_bytes);
-  limits.set_table_bytes(options.shard.most_table_bytes);
+  limits.set_table_bytes(options.shard.table_memory.most_bytes);
   limits.set_tables(TableSpec::kMaxTables);
   limits.set_row_width(TableSpec::kMaxWidth);
   *limits.mutable_lease() = ToProto(options.shard.lease);

@@ -49,9 +49,9 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
                                     : MemoryBytes() / kInFlightShare;
   options.ample_in_flight = !flags.max_in_flight_mb.has_value();
   options.most_row_bytes = static_cast<uint64_t>(flags.max_push_rows_mb * 1e6);
-  options.most_table_bytes = flags.max_table_memory_mb.has_value()
-                                 ? static_cast<uint64_t>(*flags.max_table_memory_mb * 1e6)
-                                 : MemoryBytes() / 2;
+  options.table_memory.most_bytes = flags.max_table_memory_mb.has_value()
+                                        ? static_cast<uint64_t>(*flags.max_table_memory_mb * 1e6)
+                                        : MemoryBytes() / 2;
   return options;
 }
 
@@ -100,10 +100,15 @@ void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
                   "element")
       ->check(NumberFrom(0, 1e12))
       ->capture_default_str();
-  AddOptional(group, "--max-table-memory", flags.max_table_memory_mb,
-              "MB of memory for tables on this server, with the optimizer's slots; a push that "
-              "would need more is refused (default: half of the memory that this process may use)")
+  AddOptional(
+      group, "--max-table-memory", flags.max_table_memory_mb,
+      "MB of memory for tables on this server, with the optimizer's slots; a push that "
+      "would need more is refused, unless there is --table-dir (default: half of the memory "
+      "that this process may use)")
       ->check(NumberFrom(0, 1e12));
+  group.add_option("--table-dir", flags.table_dir,
+                   "folder on a local disk for rows of tables for which --max-table-memory is too "
+                   "small; the server leaves nothing there");
   group
       .add_option("--max-streams", flags.max_streams,
                   "calls that may be open at once on one connection; further calls wait")
@@ -228,6 +233,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
   options.shard.on_attachments = flags.on_attachments;
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
+  options.table_directory = flags.table_dir;
   options.trace_file = flags.trace;
   options.event_files = flags.event_files;
   options.limits.streams = flags.max_streams;
@@ -263,6 +269,8 @@ HolderServerOptions HolderOptionsFrom(const ServerOptions& options) {
   holder.threads = options.threads;
   holder.expected_workers = options.shard.expected_workers;
   holder.lease = options.server_lease;
+  holder.table_memory = options.shard.table_memory;
+  holder.table_directory = options.table_directory;
   holder.checkpoint_directory = options.durable.directory;
   holder.durability = options.durable.durability;
   holder.files = options.files;

@@ -32,6 +32,7 @@ struct ServerFlags {
   absl::optional<double> max_in_flight_mb;
   double max_push_rows_mb = 64;
   absl::optional<double> max_table_memory_mb;
+  std::string table_dir;
   int max_streams = RpcLimits().streams;
   int max_connections = RpcLimits().connections;
   int max_connections_per_address = RpcLimits().connections_of_one_address;

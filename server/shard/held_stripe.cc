@@ -9,12 +9,14 @@
 namespace sluice {
 
 HeldStripe::HeldStripe(StripePlace place, std::unique_ptr<Parallel> parallel, Executors executors,
-                       HolderFollower::ReportListener report, StripeStorage* storage)
+                       HolderFollower::ReportListener report, StripeStorage* storage,
+                       TableMemory table_memory)
     : parallel_(std::move(parallel)),
       executors_(std::move(executors)),
       follower_(place, SnapshotMemory::kPrivate, *parallel_, std::move(report), storage,
                 {std::exchange(executors_.steps, std::make_unique<InlineExecutor>()),
-                 storage == nullptr ? nullptr : std::make_unique<SerialExecutor>("sluice-save")}) {}
+                 storage == nullptr ? nullptr : std::make_unique<SerialExecutor>("sluice-save")},
+                std::move(table_memory)) {}
 
 HeldStripe::~HeldStripe() { Drain(); }
 

@@ -19,6 +19,7 @@
 #include "server/shard/executors.h"
 #include "server/shard/parameter_store.h"
 #include "server/state/server_status.h"
+#include "server/state/table_memory.h"
 
 namespace sluice {
 
@@ -35,7 +36,8 @@ class HeldStripe final : public ParameterStore {
   // Reports go to `report`, from any thread, outside all locks.
   // Checkpoints go to `storage`, which may be null, and outlives this.
   HeldStripe(StripePlace place, std::unique_ptr<Parallel> parallel, Executors executors,
-             HolderFollower::ReportListener report, StripeStorage* storage = nullptr);
+             HolderFollower::ReportListener report, StripeStorage* storage = nullptr,
+             TableMemory table_memory = {});
   ~HeldStripe() override;
   // Waits for all tasks, also those that write files.
   void Drain();

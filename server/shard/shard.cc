@@ -25,7 +25,7 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
       clock_(clock),
       parallel_(parallel == nullptr ? absl::make_unique<Serial>() : std::move(parallel)),
       trace_(trace),
-      holder_(options.snapshots, *parallel_, options.most_table_bytes),
+      holder_(options.snapshots, *parallel_, options.table_memory),
       coordinator_(options, clock, std::move(owner),
                    [this](const PullRequest& request, const PullHeader& header) {
                      mu_.AssertHeld();

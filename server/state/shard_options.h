@@ -19,6 +19,7 @@
 #include "server/policy/divergence.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/server_span.h"
+#include "server/state/table_memory.h"
 #include "server/state/training_warning.h"
 
 namespace sluice {
@@ -76,8 +77,7 @@ struct ShardOptions {
   // Bytes of rows that a push may have (PushHeader::row_bytes). A model with tables has room in
   // flight for the vector and as many bytes, for each push.
   uint64_t most_row_bytes = uint64_t{64} << 20;
-  // Memory for the rows of tables on this server, with their slots and index.
-  uint64_t most_table_bytes = std::numeric_limits<uint64_t>::max();
+  TableMemory table_memory;       // on this server
   AttachmentHook on_attachments;  // may be null
   SpanListener on_span;           // may be null; hears how long the parts of the work take
 };

@@ -25,6 +25,7 @@ struct HotRow {
 // A plain value. Fields from `dropped` on count since the server started, but for `ages`.
 struct TableStatus {
   uint64_t rows = 0;
+  uint64_t on_disk = 0;  // of the rows
   uint64_t waiting = 0;  // ids that wait for their admission
   uint64_t bytes = 0;    // of memory, with slots and the index
   uint64_t dropped = 0;  // gradients of rows that waited
@@ -38,7 +39,7 @@ struct TableStatus {
   double mean_age() const { return rows == 0 ? 0 : ages / static_cast<double>(rows); }
 
   auto Fields() const {
-    return std::tie(rows, waiting, bytes, dropped, removed, reads, hits, ages, hottest);
+    return std::tie(rows, on_disk, waiting, bytes, dropped, removed, reads, hits, ages, hottest);
   }
   bool operator==(const TableStatus& other) const { return Fields() == other.Fields(); }
 };

@@ -31,6 +31,7 @@ class BucketSums {
   void Clear();
 
   size_t size() const { return ids_.size(); }
+  bool Has(RowId id) const { return index_.contains(id); }
   // The indices of the rows, in ascending order of their ids.
   std::vector<uint32_t> Order() const;
   RowId id(uint32_t index) const { return ids_[index]; }

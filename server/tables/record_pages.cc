@@ -9,14 +9,14 @@ namespace {
 constexpr size_t kFirstPageBytes = 1024;
 constexpr uint64_t kGrowth = 8;  // a page is this part of the bucket
 
-size_t RecordBytes(size_t elements) {
+}  // namespace
+
+uint64_t RecordPages::BytesOf(size_t elements) {
   const size_t bytes = sizeof(RowRecord) + elements * sizeof(float);
   return (bytes + alignof(RowRecord) - 1) / alignof(RowRecord) * alignof(RowRecord);
 }
 
-}  // namespace
-
-RecordPages::RecordPages(size_t elements) : record_bytes_(RecordBytes(elements)) {}
+RecordPages::RecordPages(size_t elements) : record_bytes_(BytesOf(elements)) {}
 
 RowRecord* RecordPages::Allocate() {
   if (!free_.empty()) {

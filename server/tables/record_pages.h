@@ -37,6 +37,9 @@ class RecordPages {
   // `elements` of the row and its slots together.
   explicit RecordPages(size_t elements);
 
+  // What one record takes.
+  static uint64_t BytesOf(size_t elements);
+
   // A record whose elements are not initialised.
   RowRecord* Allocate();
   void Free(RowRecord* record) { free_.push_back(record); }
@@ -52,7 +55,7 @@ class RecordPages {
  private:
   void AddPage();
 
-  const size_t record_bytes_;
+  size_t record_bytes_;
   std::vector<std::unique_ptr<char[]>> pages_;
   uint64_t records_ = 0;  // in all pages
   char* next_ = nullptr;  // what was never allocated of the last page

@@ -43,18 +43,31 @@ void CountChange(uint64_t now, uint64_t& counted, std::atomic<uint64_t>& sum) {
 }  // namespace
 
 RowBucket::RowBucket(const RowShape& shape, uint64_t key, const RowHistory& history,
-                     RowCounts& counts)
-    : shape_(shape), key_(key), history_(history), counts_(counts), pages_(shape.elements()) {}
+                     RowMemory& memory, RowCounts& counts)
+    : shape_(shape),
+      key_(key),
+      history_(history),
+      memory_(memory),
+      counts_(counts),
+      disk_records_(memory.file(), shape.elements()),
+      pages_(shape.elements()),
+      disk_slots_(memory.file(), disk_records_.record_bytes()) {}
 
 void RowBucket::Load(const StoredRow& row) {
+  if (memory_.file() != nullptr) SendToDisk(memory_.EvenShare(), 1, [](RowId) { return false; });
   absl::MutexLock lock(&mu_);
   if (row.touches > 0) {
     waiting_[row.id] = {row.touches, row.touched.value()};
   } else {
-    RowRecord*& record = rows_[row.id];
-    if (record == nullptr) record = pages_.Allocate();
+    RowEntry& entry = rows_[row.id];
+    if (entry.on_disk()) {
+      --on_disk_;
+      disk_slots_.Free(entry.slot());
+    }
+    RowRecord* const record = entry.has_record() ? entry.record() : pages_.Allocate();
     record->touched = row.touched.value();
     std::copy(row.elements.begin(), row.elements.end(), record->elements());
+    entry = RowEntry(record);
   }
   Count();
 }
@@ -66,10 +79,10 @@ std::vector<PastRow> RowBucket::Touched(const BucketSums& sums,
     PastRow& row = rows[i];
     row.id = sums.id(order[i]);
     if (i + kAhead < order.size()) rows_.prefetch(sums.id(order[i + kAhead]));
-    const auto record = rows_.find(row.id);
-    if (record != rows_.end()) {
+    const auto entry = rows_.find(row.id);
+    if (entry != rows_.end()) {
       row.before = StoredAs::kRow;
-      row.record = record->second;
+      row.record = entry->second.record();
       row.becomes_row = true;
       row.record->Prefetch(shape_.elements());
       continue;
@@ -85,9 +98,10 @@ std::vector<PastRow> RowBucket::Touched(const BucketSums& sums,
 }
 
 std::unique_ptr<PastRows> RowBucket::Prepare(const BucketSums& sums, const RowRule& rule,
-                                             absl::optional<RowId>* bad) const {
+                                             absl::optional<RowId>* bad) {
   auto past = std::make_unique<PastRows>(key_, shape_.elements());
   const std::vector<uint32_t> order = sums.Order();
+  if (memory_.file() != nullptr) MakeRoomFor(sums, order);
   {
     absl::MutexLock lock(&mu_);
     past->rows = Touched(sums, order);
@@ -111,7 +125,8 @@ void RowBucket::MakeRow(uint64_t step, PastRow& row, float* elements) {
     row.touched = row.record->touched;
     std::swap_ranges(elements, elements + shape_.elements(), row.record->elements());
   } else {
-    row.record = rows_[row.id] = pages_.Allocate();
+    row.record = pages_.Allocate();
+    rows_[row.id] = RowEntry(row.record);
     std::copy_n(elements, shape_.elements(), row.record->elements());
     const auto waiting = waiting_.find(row.id);
     if (waiting != waiting_.end()) {
@@ -147,19 +162,16 @@ void RowBucket::Make(uint64_t step, PastRows& rows, Checksummer* checksum) {
 }
 
 std::vector<PastRow> RowBucket::TakeOld(uint64_t step) {
-  const auto is_old = [&](uint64_t touched) {
-    return step > touched && step - touched > shape_.spec.evict_after;
-  };
   std::vector<PastRow> old;
-  absl::erase_if(rows_, [&](const auto& entry) {
-    RowRecord* const record = entry.second;
-    if (!is_old(record->touched)) return false;
-    old.push_back({entry.first, StoredAs::kRow, false, 0, record->touched, 0, record});
+  absl::erase_if(rows_, [&](const auto& row) {
+    const RowEntry& entry = row.second;
+    if (!IsOld(step, entry.touched())) return false;
+    old.push_back({row.first, StoredAs::kRow, false, 0, entry.touched(), 0, entry.record()});
     return true;
   });
   absl::erase_if(waiting_, [&](const auto& entry) {
     const Waiting& waiting = entry.second;
-    if (!is_old(waiting.touched)) return false;
+    if (!IsOld(step, waiting.touched)) return false;
     old.push_back(
         {entry.first, StoredAs::kWaiting, false, waiting.touches, waiting.touched, 0, nullptr});
     return true;
@@ -169,6 +181,7 @@ std::vector<PastRow> RowBucket::TakeOld(uint64_t step) {
 }
 
 void RowBucket::Evict(uint64_t step, PastRows& rows) {
+  if (memory_.file() != nullptr) TakeFromDisk(OldOnDisk(step));
   absl::MutexLock lock(&mu_);
   rows.rows = TakeOld(step);
   rows.floats = FloatBuffer(PlaceRows(shape_.elements(), rows.rows));
@@ -193,10 +206,14 @@ void RowBucket::ForgetRemovals(uint64_t until) {
 
 void RowBucket::Count() {
   CountChange(rows_.size(), counted_rows_, counts_.rows);
+  CountChange(on_disk_, counted_on_disk_, counts_.on_disk);
   CountChange(waiting_.size(), counted_waiting_, counts_.waiting);
-  const uint64_t index = rows_.capacity() * (sizeof(std::pair<RowId, RowRecord*>) + 1) +
+  const uint64_t index = rows_.capacity() * (sizeof(std::pair<RowId, RowEntry>) + 1) +
                          waiting_.capacity() * (sizeof(std::pair<RowId, Waiting>) + 1);
+  memory_.bytes.fetch_add(pages_.bytes() + index - counted_bytes_, std::memory_order_relaxed);
   CountChange(pages_.bytes() + index, counted_bytes_, counts_.bytes);
+  CountChange(rows_.size() * record_bytes(), counted_row_bytes_, memory_.row_bytes);
+  CountChange(index, counted_index_bytes_, memory_.index_bytes);
 }
 
 }  // namespace sluice

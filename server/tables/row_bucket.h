@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -16,10 +17,14 @@
 #include "common/encoding/checksum.h"
 #include "server/snapshots/row_snapshot.h"
 #include "server/tables/bucket_sums.h"
+#include "server/tables/disk/disk_records.h"
+#include "server/tables/disk/disk_slots.h"
 #include "server/tables/past_rows.h"
 #include "server/tables/record_pages.h"
 #include "server/tables/row_computer.h"
+#include "server/tables/row_entry.h"
 #include "server/tables/row_history.h"
+#include "server/tables/row_memory.h"
 #include "server/tables/row_shape.h"
 
 namespace sluice {
@@ -29,6 +34,7 @@ struct FoundRow {
   StoredAs as = StoredAs::kAbsent;
   uint64_t touched = 0;
   uint32_t touches = 0;
+  bool on_disk = false;  // a row whose elements were not copied
 };
 
 // Where a reader wants a row.
@@ -47,14 +53,18 @@ struct RowAges {
 struct RowGrowth {
   uint64_t rows = 0;
   uint64_t waiting = 0;
-  uint64_t bytes = 0;  // beside the memory that the bucket has already
+  // Beside the memory that the bucket has already: of their records and in the index. Rows on the
+  // disk, which come back to memory, count like new ones.
+  uint64_t record_bytes = 0;
+  uint64_t index_bytes = 0;
 };
 
 // Any thread may read. One thread at a time makes steps.
 class RowBucket {
  public:
   // `key` names the bucket in the history. All arguments outlive it.
-  RowBucket(const RowShape& shape, uint64_t key, const RowHistory& history, RowCounts& counts);
+  RowBucket(const RowShape& shape, uint64_t key, const RowHistory& history, RowMemory& memory,
+            RowCounts& counts);
   RowBucket(const RowBucket&) = delete;
   RowBucket& operator=(const RowBucket&) = delete;
 
@@ -63,9 +73,9 @@ class RowBucket {
   // Takes a row or waiting id. If it is there, it is replaced.
   void Load(const StoredRow& row) ABSL_LOCKS_EXCLUDED(mu_);
   // Computes what the step makes of `sums`, and sets `bad` to the lowest id of a row that would not
-  // be finite. Changes nothing.
+  // be finite. Changes no row, but takes those of the step from the disk.
   std::unique_ptr<PastRows> Prepare(const BucketSums& sums, const RowRule& rule,
-                                    absl::optional<RowId>* bad) const ABSL_LOCKS_EXCLUDED(mu_);
+                                    absl::optional<RowId>* bad) ABSL_LOCKS_EXCLUDED(mu_);
   // Makes what was prepared at `step`, and leaves what was before in `rows`. If `checksum` is not
   // null, it adds what it makes.
   void Make(uint64_t step, PastRows& rows, Checksummer* checksum) ABSL_LOCKS_EXCLUDED(mu_);
@@ -100,6 +110,53 @@ class RowBucket {
     uint64_t step = 0;
     RowId id = 0;
   };
+  // Rows of a step that need memory.
+  struct Coming {
+    uint64_t share = 0;  // the bytes that the bucket's records may take
+    size_t fresh = 0;
+    std::vector<RowId> on_disk;
+  };
+  // A row that a reader wants, and that lies on the disk as that step has left it.
+  struct RowOnDisk {
+    RowId id = 0;
+    uint64_t touched = 0;
+    uint64_t offset = 0;  // in the file
+    float* to = nullptr;
+  };
+
+  uint64_t record_bytes() const { return RecordPages::BytesOf(shape_.elements()); }
+  bool IsOld(uint64_t step, uint64_t touched) const {
+    return step > touched && step - touched > shape_.spec.evict_after;
+  }
+
+  // ---- Between memory and the disk ----
+
+  // Takes the rows of a step from the disk, after as many others have gone there as leave no room.
+  void MakeRoomFor(const BucketSums& sums, const std::vector<uint32_t>& order)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  Coming ComingOf(const BucketSums& sums, const std::vector<uint32_t>& order) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // If the records take more than `share` bytes with `more` others, those that were not touched for
+  // longest go to the disk, but for those that stay. If it cannot write, they all stay.
+  void SendToDisk(uint64_t share, size_t more, absl::FunctionRef<bool(RowId)> stays)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<DiskRow> OldestRows(uint64_t room, size_t more,
+                                  absl::FunctionRef<bool(RowId)> stays) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Gives the rows their places. Where there are no slots any more, the last rows are left out.
+  std::vector<uint32_t> TakeSlots(std::vector<DiskRow>& rows) ABSL_LOCKS_EXCLUDED(mu_);
+  // Gives memory back that records do not need any more.
+  void Compact() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeFromDisk(absl::Span<const RowId> ids) ABSL_LOCKS_EXCLUDED(mu_);
+  void TakeSomeFromDisk(absl::Span<const RowId> ids) ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<RowId> OldOnDisk(uint64_t step) const ABSL_LOCKS_EXCLUDED(mu_);
+  RowOnDisk PlaceOf(RowId id, float* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Copies the first `count` elements of each as they were at `step`. The process ends if the disk
+  // has lost one.
+  void ReadFromDisk(uint64_t step, size_t count, const std::vector<RowOnDisk>& rows) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // ---- Parts of the above ----
 
   // The rows of `sums` that the step touches, and how they are stored.
   std::vector<PastRow> Touched(const BucketSums& sums, const std::vector<uint32_t>& order) const
@@ -108,7 +165,8 @@ class RowBucket {
   void MakeWait(uint64_t step, PastRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes those of the ids that are old out of the maps.
   std::vector<PastRow> TakeOld(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The state of `id` at `step`; copies the first `count` of its elements, if it is a row.
+  // The state of `id` at `step`; copies the first `count` of its elements, if it is a row in
+  // memory.
   FoundRow Find(uint64_t step, RowId id, size_t count, float* to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Asks for the memory of the rows, so that Find() does not wait for it.
@@ -118,16 +176,23 @@ class RowBucket {
   const RowShape& shape_;
   const uint64_t key_;
   const RowHistory& history_;
+  RowMemory& memory_;
   RowCounts& counts_;
+  const DiskRecords disk_records_;
   mutable absl::Mutex mu_;
-  absl::flat_hash_map<RowId, RowRecord*> rows_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<RowId, RowEntry> rows_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<RowId, Waiting> waiting_ ABSL_GUARDED_BY(mu_);
   std::vector<Removed> removed_ ABSL_GUARDED_BY(mu_);  // in the order of steps
   RecordPages pages_ ABSL_GUARDED_BY(mu_);
-  // What this bucket has added to counts_.
+  size_t on_disk_ ABSL_GUARDED_BY(mu_) = 0;  // of rows_
+  DiskSlots disk_slots_ ABSL_GUARDED_BY(mu_);
+  // What this bucket has added to counts_ and memory_.
   uint64_t counted_rows_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t counted_on_disk_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t counted_waiting_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t counted_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t counted_row_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t counted_index_bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // What the index takes for a row, and what a waiting id takes, nearly.

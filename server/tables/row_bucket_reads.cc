@@ -22,9 +22,10 @@ uint64_t BeyondRoom(const Map& map, uint64_t more) {
 
 FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const {
   const auto row = rows_.find(id);
-  if (row != rows_.end() && row->second->touched <= step) {
-    std::copy_n(row->second->elements(), count, to);
-    return {StoredAs::kRow, row->second->touched, 0};
+  if (row != rows_.end() && row->second.touched() <= step) {
+    const RowEntry& entry = row->second;
+    if (!entry.on_disk()) std::copy_n(entry.record()->elements(), count, to);
+    return {StoredAs::kRow, entry.touched(), 0, entry.on_disk()};
   }
   const auto waiting = waiting_.find(id);
   if (waiting != waiting_.end() && waiting->second.touched <= step) {
@@ -45,20 +46,25 @@ void RowBucket::Fetch(absl::Span<const WantedRow> rows) const {
   for (const WantedRow& row : rows) rows_.prefetch(row.id);
   for (const WantedRow& row : rows) {
     const auto found = rows_.find(row.id);
-    if (found != rows_.end()) found->second->Prefetch(shape_.width());
+    if (found != rows_.end() && !found->second.on_disk()) {
+      found->second.record()->Prefetch(shape_.width());
+    }
   }
 }
 
 size_t RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
   std::vector<WantedRow> absent;
+  std::vector<RowOnDisk> on_disk;
   {
     absl::MutexLock lock(&mu_);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (i % kTogether == 0) Fetch(rows.subspan(i, kTogether));
       const FoundRow found = Find(step, rows[i].id, shape_.width(), rows[i].to);
       if (found.as != StoredAs::kRow) absent.push_back(rows[i]);
+      if (found.on_disk) on_disk.push_back(PlaceOf(rows[i].id, rows[i].to));
     }
   }
+  ReadFromDisk(step, shape_.width(), on_disk);
   for (const WantedRow& row : absent) {
     InitializeRow(shape_.spec.initializer, shape_.initializer_key, row.id,
                   {row.to, shape_.width()});
@@ -72,8 +78,8 @@ std::vector<RowId> RowBucket::IdsAt(uint64_t step, uint64_t after) const {
   std::vector<RowId> ids;
   {
     absl::MutexLock lock(&mu_);
-    for (const auto& [id, record] : rows_) {
-      if (is_wanted(record->touched)) ids.push_back(id);
+    for (const auto& [id, entry] : rows_) {
+      if (is_wanted(entry.touched())) ids.push_back(id);
     }
     for (const auto& [id, waiting] : waiting_) {
       if (is_wanted(waiting.touched)) ids.push_back(id);
@@ -89,11 +95,17 @@ std::vector<FoundRow> RowBucket::FindAt(uint64_t step, absl::Span<const RowId> i
                                         absl::Span<float> elements) const {
   std::vector<FoundRow> found;
   found.reserve(ids.size());
-  absl::MutexLock lock(&mu_);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const size_t size = shape_.elements();
-    found.push_back(Find(step, ids[i], size, elements.data() + i * size));
+  const size_t size = shape_.elements();
+  std::vector<RowOnDisk> on_disk;
+  {
+    absl::MutexLock lock(&mu_);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      float* const to = elements.data() + i * size;
+      found.push_back(Find(step, ids[i], size, to));
+      if (found.back().on_disk) on_disk.push_back(PlaceOf(ids[i], to));
+    }
   }
+  ReadFromDisk(step, size, on_disk);
   return found;
 }
 
@@ -109,19 +121,24 @@ std::vector<RowId> RowBucket::RemovedAt(uint64_t step, uint64_t after) const {
 RowAges RowBucket::AgesAt(uint64_t step, size_t most) const {
   RowAges ages;
   absl::MutexLock lock(&mu_);
-  for (const auto& [id, record] : rows_) {
+  for (const auto& [id, entry] : rows_) {
     if (ages.rows == most) break;
     ++ages.rows;
-    ages.sum += step - std::min(step, record->touched);
+    ages.sum += step - std::min(step, entry.touched());
   }
   return ages;
 }
 
 RowGrowth RowBucket::CountNew(absl::Span<const RowId> ids) const {
   RowGrowth growth;
+  uint64_t come_back = 0;
   absl::MutexLock lock(&mu_);
   for (const RowId id : ids) {
-    if (rows_.contains(id)) continue;
+    const auto row = rows_.find(id);
+    if (row != rows_.end()) {
+      if (row->second.on_disk()) ++come_back;
+      continue;
+    }
     const auto waits = waiting_.find(id);
     const uint32_t touches = waits == waiting_.end() ? 0 : waits->second.touches;
     if (shape_.Admits(touches)) {
@@ -130,8 +147,9 @@ RowGrowth RowBucket::CountNew(absl::Span<const RowId> ids) const {
       ++growth.waiting;
     }
   }
-  growth.bytes = pages_.BytesFor(growth.rows) + BeyondRoom(rows_, growth.rows) * kIndexBytes +
-                 BeyondRoom(waiting_, growth.waiting) * kWaitingBytes;
+  growth.record_bytes = pages_.BytesFor(growth.rows + come_back);
+  growth.index_bytes = BeyondRoom(rows_, growth.rows) * kIndexBytes +
+                       BeyondRoom(waiting_, growth.waiting) * kWaitingBytes;
   return growth;
 }
 

@@ -17,30 +17,32 @@ absl::Status TooManyRows(const TableSpec& table, uint64_t rows, uint64_t more) {
                    "; raise max_rows, let evict_after remove rows, or use more servers"));
 }
 
-absl::Status TooManyBytes(const TableSpec& table, uint64_t bytes, uint64_t more, uint64_t most) {
+// What to do where there is too little memory.
+const char* Remedy(const RowMemory& memory) {
+  if (memory.file() == nullptr) {
+    return "give the server more memory or a disk (--max-table-memory, --table-dir), let "
+           "evict_after remove rows, or use more servers";
+  }
+  return memory.spills() ? "that is the index of rows, which stays in memory: give the server more "
+                           "(--max-table-memory), let evict_after remove rows, or use more servers"
+                         : "make room on the disk of --table-dir, which cannot be written";
+}
+
+absl::Status TooManyBytes(const TableSpec& table, uint64_t bytes, uint64_t more, uint64_t most,
+                          const RowMemory& memory) {
   return MakeError(
       Reason::kTableFull,
       absl::StrCat("the tables take ", bytes, " bytes on this server, and the new rows of the push",
                    ", up to those of table \"", Shown(table.name), "\", would take ", more,
-                   " more, but there is room for ", most,
-                   "; give the server more memory, let evict_after remove rows, or use more "
-                   "servers"));
+                   " more, but there is room for ", most, "; ", Remedy(memory)));
 }
 
 }  // namespace
 
-uint64_t RowLimits::bytes() const {
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < store_->tables(); ++i) {
-    bytes += store_->table(i).counts.bytes.load(std::memory_order_relaxed);
-  }
-  return bytes;
-}
-
 RowGrowth RowLimits::Bound(const RowIds& rows) const {
   const uint64_t elements = store_->table(rows.table).shape.elements();
   const uint64_t count = rows.ids.size();
-  return {count, count, count * (elements * sizeof(float) + sizeof(RowRecord) + kIndexBytes)};
+  return {count, count, count * RecordPages::BytesOf(elements), count * kIndexBytes};
 }
 
 RowGrowth RowLimits::Count(const RowIds& rows) const {
@@ -52,14 +54,18 @@ RowGrowth RowLimits::Count(const RowIds& rows) const {
     const RowGrowth more = store_->bucket(rows.table, of_bucket.bucket).CountNew(ids);
     growth.rows += more.rows;
     growth.waiting += more.waiting;
-    growth.bytes += more.bytes;
+    growth.record_bytes += more.record_bytes;
+    growth.index_bytes += more.index_bytes;
   }
   return growth;
 }
 
 template <typename GrowthOf>
 absl::Status RowLimits::CheckGrowth(const StagedRows& rows, const GrowthOf& growth_of) const {
-  const uint64_t before = bytes();
+  const RowMemory& memory = store_->memory();
+  // Records make room for others where there is a disk, but the index stays.
+  const uint64_t before = memory.spills() ? memory.index_bytes.load() : memory.bytes.load();
+  const uint64_t most_bytes = memory.spills() ? memory.most_index_bytes() : memory.most_bytes();
   uint64_t more_bytes = 0;
   for (const RowIds& entry : rows.ids()) {
     const TableRows& table = store_->table(entry.table);
@@ -69,9 +75,9 @@ absl::Status RowLimits::CheckGrowth(const StagedRows& rows, const GrowthOf& grow
     if (most > 0 && growth.rows > 0 && stored + growth.rows > most) {
       return TooManyRows(table.shape.spec, stored, growth.rows);
     }
-    more_bytes += growth.bytes;
-    if (more_bytes > 0 && before + more_bytes > most_bytes_) {
-      return TooManyBytes(table.shape.spec, before, more_bytes, most_bytes_);
+    more_bytes += growth.index_bytes + (memory.spills() ? 0 : growth.record_bytes);
+    if (more_bytes > 0 && before + more_bytes > most_bytes) {
+      return TooManyBytes(table.shape.spec, before, more_bytes, most_bytes, memory);
     }
   }
   return absl::OkStatus();

@@ -15,8 +15,7 @@ namespace sluice {
 // Any thread may call it.
 class RowLimits {
  public:
-  RowLimits(std::shared_ptr<const RowStore> store, uint64_t most_bytes)
-      : store_(std::move(store)), most_bytes_(most_bytes) {}
+  explicit RowLimits(std::shared_ptr<const RowStore> store) : store_(std::move(store)) {}
 
   // See RowTables::CheckFits(). Ids are looked up only if the limits would be passed if all of them
   // were new.
@@ -27,13 +26,11 @@ class RowLimits {
   // At most, and exactly.
   RowGrowth Bound(const RowIds& rows) const;
   RowGrowth Count(const RowIds& rows) const;
-  uint64_t bytes() const;  // of all tables
   // OK if each of the entries grows as `growth` says without passing a limit.
   template <typename GrowthOf>
   absl::Status CheckGrowth(const StagedRows& rows, const GrowthOf& growth) const;
 
   const std::shared_ptr<const RowStore> store_;
-  const uint64_t most_bytes_;
 };
 
 }  // namespace sluice

@@ -25,6 +25,7 @@ struct RowShape {
 // Any thread reads them; see TableStatus.
 struct RowCounts {
   std::atomic<uint64_t> rows{0};
+  std::atomic<uint64_t> on_disk{0};  // of the rows
   std::atomic<uint64_t> waiting{0};
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> dropped{0};

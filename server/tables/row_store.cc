@@ -4,14 +4,16 @@
 
 namespace sluice {
 
-RowStore::RowStore(std::vector<RowShape> shapes, RowPlace place)
-    : place_(place), history_(std::make_unique<RowHistory>()) {
+RowStore::RowStore(std::vector<RowShape> shapes, RowPlace place, const TableMemory& memory)
+    : place_(place),
+      history_(std::make_unique<RowHistory>()),
+      memory_(std::make_unique<RowMemory>(memory, shapes.size() * place.buckets())) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     tables_.push_back(std::make_unique<TableRows>(std::move(shapes[i])));
     TableRows& table = *tables_.back();
     for (size_t at = 0; at < place.buckets(); ++at) {
       table.buckets.push_back(std::make_unique<RowBucket>(table.shape, KeyOf(i, place.BucketAt(at)),
-                                                          *history_, table.counts));
+                                                          *history_, *memory_, table.counts));
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "common/tensor/table_spec.h"
 #include "server/tables/row_bucket.h"
 #include "server/tables/row_history.h"
+#include "server/tables/row_memory.h"
 #include "server/tables/row_reads.h"
 #include "server/tables/row_shape.h"
 
@@ -49,10 +50,10 @@ struct IdsOfBucket {
 };
 std::vector<IdsOfBucket> ByBucket(absl::Span<const RowId> ids, const RowPlace& place);
 
-// Immutable, but for the buckets and the history.
+// Immutable, but for the buckets, the history and the memory.
 class RowStore {
  public:
-  RowStore(std::vector<RowShape> shapes, RowPlace place);
+  RowStore(std::vector<RowShape> shapes, RowPlace place, const TableMemory& memory);
 
   const RowPlace& place() const { return place_; }
   size_t tables() const { return tables_.size(); }
@@ -61,12 +62,14 @@ class RowStore {
     return *tables_[table]->buckets[place_.IndexOf(bucket)];
   }
   RowHistory& history() const { return *history_; }
+  const RowMemory& memory() const { return *memory_; }
 
   static uint64_t KeyOf(size_t table, uint32_t bucket) { return table * kRowBuckets + bucket; }
 
  private:
   const RowPlace place_;
   const std::unique_ptr<RowHistory> history_;
+  const std::unique_ptr<RowMemory> memory_;
   std::vector<std::unique_ptr<TableRows>> tables_;
 };
 

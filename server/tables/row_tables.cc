@@ -52,9 +52,9 @@ void MakeRows(Step made, RowBucket& bucket, PastRows& rows, uint64_t* checksum) 
 }  // namespace
 
 RowTables::RowTables(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer,
-                     RowPlace place, uint64_t most_bytes, Parallel& parallel)
-    : store_(std::make_shared<const RowStore>(ShapesOf(*layout, optimizer), place)),
-      limits_(store_, most_bytes),
+                     RowPlace place, const TableMemory& memory, Parallel& parallel)
+    : store_(std::make_shared<const RowStore>(ShapesOf(*layout, optimizer), place, memory)),
+      limits_(store_),
       sums_(*store_, parallel) {
   for (const TableSpec& table : layout->tables()) {
     tables_.push_back(
@@ -221,6 +221,7 @@ std::vector<TableStatus> RowTables::Describe() const {
     const RowCounts& counts = table.counts;
     TableStatus status;
     status.rows = counts.rows;
+    status.on_disk = counts.on_disk;
     status.waiting = counts.waiting;
     status.bytes = counts.bytes;
     status.dropped = counts.dropped;

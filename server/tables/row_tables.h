@@ -25,6 +25,7 @@
 #include "server/optimizers/optimizer.h"
 #include "server/optimizers/row_optimizer.h"
 #include "server/snapshots/row_snapshot.h"
+#include "server/state/table_memory.h"
 #include "server/state/table_status.h"
 #include "server/state/table_sums.h"
 #include "server/tables/row_limits.h"
@@ -46,10 +47,10 @@ struct RowStep {
 // to other servers' buckets are left out.
 class RowTables {
  public:
-  // `optimizer` is valid and fits `layout`, which has tables. `most_bytes` limits the memory of all
-  // tables. `parallel` outlives it; snapshots may outlive it.
+  // `optimizer` is valid and fits `layout`, which has tables. `parallel` outlives it; snapshots may
+  // outlive it.
   RowTables(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer, RowPlace place,
-            uint64_t most_bytes, Parallel& parallel);
+            const TableMemory& memory, Parallel& parallel);
 
   // ---- Start ----
 

@@ -107,7 +107,7 @@ MUTANTS = {
     "pulls_wait_for_the_next_incarnation": ("shard", "serving_ = why;\n  [[Settle(completions);]]\n  return true;", ""),
     "saved_with_later_parameters": ("holder", "files_->Run(\n        [this, command, stripe, replayed = replayed_] { Save(command, *stripe, replayed); });", "files_->Run([this, command, stripe, replayed = replayed_] { Save(command, StripeCheckpoint{latest(), {}, stripe->optimizer_steps}, replayed); });"),
     "last_rows_not_added": ("holder", "stripe_.Keep({&push.gradient(), weight});\n  [[if (tables_ != nullptr) tables_->Add(push.rows(), weight.parameters, weight.share);]]", ""),
-    "row_reads_ignore_history": ("tables", "if (row != rows_.end() && [[row->second->touched <= step]])", "true"),
+    "row_reads_ignore_history": ("tables", "if (row != rows_.end() && [[row->second.touched() <= step]])", "true"),
     "rows_have_no_weight": ("holder", "stripe_.Add({&push.gradient(), weight});\n  if (tables_ != nullptr) tables_->Add(push.rows(), [[weight.parameters]], weight.share);", "1"),
     "rows_not_loaded": ("holder", "tables_->Load(table, row);", ""),
     "rows_not_made": ("holder", "next->rows = [[tables_->Make(next->step, checksum == nullptr ? nullptr : &of_rows)]];", "tables_->Copy(next->step)"),

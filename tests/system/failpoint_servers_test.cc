@@ -1,6 +1,7 @@
 // Two servers with journals, one of which dies at each point on its way to the disk, while the
 // workers train on: every push that was answered is part of the parameters and of the rows of a
-// table, once, and the job ends with the same bits as a job whose servers never die.
+// table, once, and the job ends with the same bits as a job whose servers never die. There is too
+// little memory for the table, so rows lie on the disk, too.
 //
 // SLUICE_KILLS is how often a server dies at each point.
 
@@ -109,6 +110,8 @@ class TwoServers {
         With(program, {absl::StrCat("--servers=", addresses_[0], ",", addresses_[1]),
                        absl::StrCat("--index=", server), "--workers=2", "--checkpoint-every=7",
                        "--keep-checkpoints=2", "--durability=journal",
+                       // Too little memory for half of the rows.
+                       "--max-table-memory=0.03", "--table-dir=" + directory_,
                        absl::StrCat("--checkpoint-dir=", directory_, "/", server)}));
   }
 

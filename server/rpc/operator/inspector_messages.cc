@@ -275,6 +275,7 @@ v1::TableState TableToProto(size_t i, const TableStatus& all, const ShardStatus&
   *message.mutable_table() = ToProto(table);
   message.set_optimizer(std::string(OptimizerName(OptionsFor(*state.optimizer, table.name))));
   message.set_rows(all.rows);
+  message.set_rows_on_disk(all.on_disk);
   message.set_waiting(all.waiting);
   message.set_bytes(all.bytes);
   message.set_dropped(all.dropped);

@@ -224,6 +224,7 @@ v1::HolderFigures ToProto(const StripeFigures& figures) {
   for (const TableStatus& table : figures.tables) {
     v1::HolderTable& told = *message.add_tables();
     told.set_rows(table.rows);
+    told.set_rows_on_disk(table.on_disk);
     told.set_waiting(table.waiting);
     told.set_bytes(table.bytes);
     told.set_dropped(table.dropped);
@@ -245,9 +246,9 @@ StripeFigures FromProto(const v1::HolderFigures& message) {
   figures.wire_bytes_received = message.wire_bytes_received();
   figures.wire_bytes_sent = message.wire_bytes_sent();
   for (const v1::HolderTable& table : message.tables()) {
-    figures.tables.push_back({table.rows(), table.waiting(), table.bytes(), table.dropped(),
-                              table.removed(), table.reads(), table.hits(), table.ages(),
-                              HottestOf(table)});
+    figures.tables.push_back({table.rows(), table.rows_on_disk(), table.waiting(), table.bytes(),
+                              table.dropped(), table.removed(), table.reads(), table.hits(),
+                              table.ages(), HottestOf(table)});
   }
   return figures;
 }

@@ -55,7 +55,7 @@ TEST(RowLimitsTest, IdsThatWillWaitAreNoRows) {
 
 TEST(RowLimitsTest, RowsThatTakeTooMuchMemoryAreRefused) {
   TableWorld::Options options;
-  options.most_bytes = 100'000;
+  options.memory.most_bytes = 100'000;
   TableWorld world({TableOf("items", 250)}, options);
   std::vector<RowId> ids(50);
   for (RowId id = 0; id < 50; ++id) ids[id] = id;
@@ -86,7 +86,7 @@ TEST(RowLimitsTest, NewRowsTakeTheMemoryOfRemovedOnes) {
   TableSpec table = TableOf("items", 250);
   table.evict_after = 1;
   TableWorld::Options options;
-  options.most_bytes = 100'000;
+  options.memory.most_bytes = 100'000;
   TableWorld world({table}, options);
   std::vector<RowId> ids(90);
   std::iota(ids.begin(), ids.end(), 0);

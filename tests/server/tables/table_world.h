@@ -64,7 +64,7 @@ class TableWorld {
     OptimizerConfig optimizer = {SgdOptions()};
     uint32_t servers = 1;
     uint32_t threads = 1;
-    uint64_t most_bytes = uint64_t{1} << 40;
+    TableMemory memory = {};
   };
 
   explicit TableWorld(std::vector<TableSpec> tables) : TableWorld(std::move(tables), Options()) {}
@@ -74,9 +74,8 @@ class TableWorld {
         pool_(options.threads),
         rates_(1 + options.optimizer.groups.size() + options.optimizer.tables.size(), 1.0) {
     for (uint32_t server = 0; server < options.servers; ++server) {
-      servers_.push_back(std::make_unique<RowTables>(layout_, options.optimizer,
-                                                     RowPlace{server, options.servers},
-                                                     options.most_bytes, pool_));
+      servers_.push_back(std::make_unique<RowTables>(
+          layout_, options.optimizer, RowPlace{server, options.servers}, options.memory, pool_));
     }
   }
 

@@ -1,0 +1,178 @@
+// The part of RowBucket that moves rows between memory and the disk. Only the thread that makes
+// steps moves rows, so it reads records, and the disk, without the mutex.
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "server/tables/row_bucket.h"
+
+namespace sluice {
+namespace {
+
+// Rows that are taken from the disk at once.
+constexpr size_t kAtOnce = 1024;
+// The part of a bucket's share that stays free when rows have left, so that they leave in groups.
+constexpr uint64_t kFreed = 8;
+// The exit code of a process that lost what only a checkpoint has. A journal that cannot be synced
+// has the same.
+constexpr int kLost = 6;
+
+[[noreturn]] void EndWithoutRow(const absl::Status& why) {
+  LOG(ERROR) << why.message() << "; start the server again, from its checkpoint";
+  std::_Exit(kLost);
+}
+
+}  // namespace
+
+// ---- The thread that makes steps ----
+
+RowBucket::Coming RowBucket::ComingOf(const BucketSums& sums,
+                                      const std::vector<uint32_t>& order) const {
+  Coming coming;
+  absl::MutexLock lock(&mu_);
+  coming.share = memory_.ShareOf(rows_.size() * record_bytes());
+  for (const uint32_t index : order) {
+    const RowId id = sums.id(index);
+    const auto row = rows_.find(id);
+    if (row != rows_.end()) {
+      if (row->second.on_disk()) coming.on_disk.push_back(id);
+      continue;
+    }
+    const auto waiting = waiting_.find(id);
+    if (shape_.Admits(waiting == waiting_.end() ? 0 : waiting->second.touches)) ++coming.fresh;
+  }
+  return coming;
+}
+
+void RowBucket::MakeRoomFor(const BucketSums& sums, const std::vector<uint32_t>& order) {
+  const Coming coming = ComingOf(sums, order);
+  SendToDisk(coming.share, coming.fresh + coming.on_disk.size(),
+             [&](RowId id) { return sums.Has(id); });
+  TakeFromDisk(coming.on_disk);
+}
+
+std::vector<DiskRow> RowBucket::OldestRows(uint64_t room, size_t more,
+                                           absl::FunctionRef<bool(RowId)> stays) const {
+  std::vector<DiskRow> old;
+  absl::MutexLock lock(&mu_);
+  const size_t in_memory = rows_.size() - on_disk_;
+  if (in_memory + more <= room) return old;
+  for (const auto& [id, entry] : rows_) {
+    if (entry.on_disk() || entry.touched() > RowEntry::kMostTouched || stays(id)) continue;
+    old.push_back({id, entry.touched(), entry.record()->elements(), 0});
+  }
+  const size_t most = in_memory + more - (room - room / kFreed);
+  if (most >= old.size()) return old;
+  std::nth_element(old.begin(), old.begin() + static_cast<std::ptrdiff_t>(most), old.end(),
+                   [](const DiskRow& a, const DiskRow& b) { return a.touched < b.touched; });
+  old.resize(most);
+  return old;
+}
+
+void RowBucket::SendToDisk(uint64_t share, size_t more, absl::FunctionRef<bool(RowId)> stays) {
+  std::vector<DiskRow> old = OldestRows(share / record_bytes(), more, stays);
+  if (old.empty()) return;
+  const std::vector<uint32_t> slots = TakeSlots(old);
+  const absl::Status written = disk_records_.Write(old);
+  memory_.NoteWrite(written);
+  absl::MutexLock lock(&mu_);
+  if (!written.ok()) {
+    for (const uint32_t slot : slots) disk_slots_.Free(slot);
+    return;
+  }
+  for (size_t i = 0; i < old.size(); ++i) {
+    RowEntry& entry = rows_.find(old[i].id)->second;
+    pages_.Free(entry.record());
+    entry = RowEntry::OnDisk(slots[i], old[i].touched);
+  }
+  on_disk_ += old.size();
+  if (pages_.bytes() > share + share / kFreed) Compact();
+  Count();
+}
+
+std::vector<uint32_t> RowBucket::TakeSlots(std::vector<DiskRow>& rows) {
+  absl::MutexLock lock(&mu_);
+  std::vector<uint32_t> slots = disk_slots_.Take(rows.size());
+  rows.resize(slots.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].offset = disk_slots_.OffsetOf(slots[i]);
+  return slots;
+}
+
+void RowBucket::Compact() {
+  RecordPages compact(shape_.elements());
+  for (auto& [id, entry] : rows_) {
+    if (entry.on_disk()) continue;
+    RowRecord* const record = compact.Allocate();
+    record->touched = entry.touched();
+    std::copy_n(entry.record()->elements(), shape_.elements(), record->elements());
+    entry = RowEntry(record);
+  }
+  pages_ = std::move(compact);
+}
+
+void RowBucket::TakeFromDisk(absl::Span<const RowId> ids) {
+  for (size_t begin = 0; begin < ids.size(); begin += kAtOnce) {
+    TakeSomeFromDisk(ids.subspan(begin, kAtOnce));
+  }
+}
+
+void RowBucket::TakeSomeFromDisk(absl::Span<const RowId> ids) {
+  const size_t size = shape_.elements();
+  std::vector<float> elements(ids.size() * size);
+  std::vector<RowOnDisk> rows;
+  {
+    absl::MutexLock lock(&mu_);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      rows.push_back(PlaceOf(ids[i], elements.data() + i * size));
+    }
+  }
+  for (const RowOnDisk& row : rows) {
+    const absl::Status read = disk_records_.Read(row.offset, row.id, row.touched, {row.to, size});
+    if (!read.ok()) EndWithoutRow(read);
+  }
+  absl::MutexLock lock(&mu_);
+  for (const RowOnDisk& row : rows) {
+    RowEntry& entry = rows_.find(row.id)->second;
+    disk_slots_.Free(entry.slot());
+    entry = RowEntry(pages_.Allocate());
+    entry.record()->touched = row.touched;
+    std::copy_n(row.to, size, entry.record()->elements());
+  }
+  on_disk_ -= rows.size();
+  Count();
+}
+
+std::vector<RowId> RowBucket::OldOnDisk(uint64_t step) const {
+  std::vector<RowId> old;
+  absl::MutexLock lock(&mu_);
+  for (const auto& [id, entry] : rows_) {
+    if (entry.on_disk() && IsOld(step, entry.touched())) old.push_back(id);
+  }
+  return old;
+}
+
+// ---- Any thread ----
+
+RowBucket::RowOnDisk RowBucket::PlaceOf(RowId id, float* to) const {
+  const RowEntry& entry = rows_.find(id)->second;
+  return {id, entry.touched(), disk_slots_.OffsetOf(entry.slot()), to};
+}
+
+// Its slot may have another row by now. While the mutex is held it cannot.
+void RowBucket::ReadFromDisk(uint64_t step, size_t count,
+                             const std::vector<RowOnDisk>& rows) const {
+  for (const RowOnDisk& row : rows) {
+    const absl::Span<float> to(row.to, count);
+    if (disk_records_.Read(row.offset, row.id, row.touched, to).ok()) continue;
+    absl::MutexLock lock(&mu_);
+    if (!Find(step, row.id, count, row.to).on_disk) continue;
+    const RowOnDisk now = PlaceOf(row.id, row.to);
+    const absl::Status read = disk_records_.Read(now.offset, now.id, now.touched, to);
+    if (!read.ok()) EndWithoutRow(read);
+  }
+}
+
+}  // namespace sluice
