@@ -41,6 +41,7 @@ const TrainingWarning* Find(const std::vector<TrainingWarning>& warnings,
 JobNews ChangeWatch::Look(const JobMoment& moment) {
   JobNews news;
   LookAtServer(moment, &news);
+  LookAtMeasurements(moment.state, &news);
   LookAtWarnings(moment, &news);
   LookAtSessions(moment, &news);
   LookAtSpeed(moment.state, &news);
@@ -69,6 +70,11 @@ void ChangeWatch::LookAtServer(const JobMoment& moment, JobNews* news) {
 
 bool ChangeWatch::Starts(const ShardStatus& state) const {
   return !last_.has_value() || last_->incarnation != state.incarnation;
+}
+
+void ChangeWatch::LookAtMeasurements(const ShardStatus& state, JobNews* news) const {
+  const uint64_t before = Starts(state) ? 0 : last_->measured.count;
+  if (state.measured.count != before) news->changes.push_back({Kind::kMeasured});
 }
 
 // What follows all else that has happened.

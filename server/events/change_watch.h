@@ -26,6 +26,7 @@ struct JobChange {
     kCheckpoint,   // one was saved
     kWarning,      // begins
     kWarningOver,  // has ended
+    kMeasured,     // somebody has reported a measurement; of several, the last one is told
     kStep,         // steps were made
     kDraining,     // the job goes down in good order
     kFinished,     // the last worker has left
@@ -76,6 +77,7 @@ class ChangeWatch {
   };
 
   void LookAtServer(const JobMoment& moment, JobNews* news);
+  void LookAtMeasurements(const ShardStatus& state, JobNews* news) const;
   void LookAtWarnings(const JobMoment& moment, JobNews* news) const;
   void LookAtSessions(const JobMoment& moment, JobNews* news);
   void LookAtPresence(const SessionRecord& record, const Known* before, JobNews* news) const;

@@ -31,6 +31,8 @@ const char* EventOf(ChangeKind kind) {
       return "warning";
     case ChangeKind::kWarningOver:
       return "warning_over";
+    case ChangeKind::kMeasured:
+      return "measured";
     case ChangeKind::kStep:
       return "step";
     case ChangeKind::kDraining:
@@ -100,6 +102,11 @@ void AddWarning(const TrainingWarning& warning, bool over, ordered_json& line) {
   line["text"] = warning.text;
 }
 
+void AddMeasured(const StepMeasurement& measured, ordered_json& line) {
+  line["of_step"] = measured.step.value();
+  line["results"] = measured.results;
+}
+
 void AddCounters(const ShardStatus& state, ordered_json& line) {
   line["accepted"] = state.counters.accepted;
   line["stale"] = state.counters.stale;
@@ -127,6 +134,7 @@ std::string ChangeLine(const JobMoment& moment, const JobNews& news, const JobCh
   if (change.kind == ChangeKind::kPolicy) AddPolicy(state, line);
   if (change.kind == ChangeKind::kRate) line["learning_rate"] = state.base_learning_rate;
   if (change.kind == ChangeKind::kCheckpoint) line["saved"] = moment.checkpoint->value();
+  if (change.kind == ChangeKind::kMeasured) AddMeasured(state.measured.latest, line);
   if (change.kind == ChangeKind::kStep) AddStep(state, news, line);
   if (change.kind == ChangeKind::kFinished || change.kind == ChangeKind::kDraining) {
     AddCounters(state, line);

@@ -36,9 +36,17 @@ tensorboard::Event EventAt(absl::Time time) {
   return event;
 }
 
-bool StepWasMade(const JobNews& news) {
+bool Has(const JobNews& news, JobChange::Kind kind) {
   return std::any_of(news.changes.begin(), news.changes.end(),
-                     [](const JobChange& change) { return change.kind == JobChange::Kind::kStep; });
+                     [kind](const JobChange& change) { return change.kind == kind; });
+}
+
+std::map<std::string, float> Tagged(absl::string_view prefix, const Results& results) {
+  std::map<std::string, float> scalars;
+  for (const auto& [name, value] : results) {
+    scalars[absl::StrCat(prefix, name)] = static_cast<float>(value);
+  }
+  return scalars;
 }
 
 }  // namespace
@@ -77,15 +85,24 @@ TensorBoardLog::TensorBoardLog(std::unique_ptr<RecordFile> file, absl::Time time
 }
 
 void TensorBoardLog::Look(const JobMoment& moment, const JobNews& news) {
+  const StepMeasurement& measured = moment.state.measured.latest;
+  if (Has(news, JobChange::Kind::kMeasured)) {
+    Write(moment.time, measured.step, Tagged("measured/", measured.results));
+  }
   std::map<std::string, float> scalars;
-  if (StepWasMade(news)) scalars = ScalarsOf(moment, news);
+  if (Has(news, JobChange::Kind::kStep)) scalars = ScalarsOf(moment, news);
   for (const auto& [name, value] : moment.results) {
     if (!results_.insert({name, value}).second) continue;
     scalars[absl::StrCat("result/", name)] = static_cast<float>(value);
   }
+  Write(moment.time, moment.state.step, scalars);
+}
+
+void TensorBoardLog::Write(absl::Time time, Step step,
+                           const std::map<std::string, float>& scalars) {
   if (scalars.empty()) return;
-  tensorboard::Event event = EventAt(moment.time);
-  event.set_step(static_cast<int64_t>(moment.state.step.value()));
+  tensorboard::Event event = EventAt(time);
+  event.set_step(static_cast<int64_t>(step.value()));
   for (const auto& [tag, value] : scalars) {
     tensorboard::Summary::Value* const added = event.mutable_summary()->add_value();
     added->set_tag(tag);

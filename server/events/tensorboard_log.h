@@ -35,13 +35,16 @@ class TensorBoardLog {
   // Writes the event that an event file begins with.
   TensorBoardLog(std::unique_ptr<RecordFile> file, absl::Time time);
 
-  // Adds an event if a step was made since the look before, or a worker has reported a result.
+  // Adds an event if a step was made since the look before, or a worker has reported a result; and
+  // one at its own step if a measurement was reported.
   void Look(const JobMoment& moment, const JobNews& news);
 
   // Writes what is queued. If events are lost, the log says how many.
   void End();
 
  private:
+  void Write(absl::Time time, Step step, const std::map<std::string, float>& scalars);
+
   const std::unique_ptr<RecordFile> file_;
   Results results_;  // that were written
 };

@@ -57,6 +57,20 @@ void AddWarnings(const ShardStatus& status, Families& families) {
   }
 }
 
+// The names are fixed: what a program calls its other results would make a series of each.
+void AddMeasured(const MeasurementStatus& measured, Families& families) {
+  const auto add = [&](const char* name, const char* help, const char* result) {
+    families.BeginGauge(name, help);
+    const auto found = measured.latest.results.find(result);
+    if (found != measured.latest.results.end()) families.Add({}, found->second);
+  };
+  add("sluice_measured_accuracy", "Share of test samples classified right, as last reported.",
+      "test accuracy");
+  add("sluice_measured_loss", "Mean loss of the test samples, as last reported.", "test loss");
+  families.BeginGauge("sluice_measured_step", "The step whose parameters were last evaluated.");
+  if (measured.count > 0) families.Add({}, AsDouble(measured.latest.step.value()));
+}
+
 prometheus::ClientMetric::Histogram StalenessOf(const StalenessHistogram& staleness) {
   prometheus::ClientMetric::Histogram values;
   values.sample_count = staleness.total();
@@ -254,6 +268,7 @@ std::vector<prometheus::MetricFamily> ShardFamilies(const ServerFigures& figures
   const ShardStatus& status = figures.status;
   AddJob(status, families);
   AddWarnings(status, families);
+  AddMeasured(status.measured, families);
   AddPushes(status, families);
   AddWorkers(status, families);
   AddWaits(status, families);

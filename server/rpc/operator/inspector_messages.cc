@@ -142,6 +142,14 @@ v1::TrainingWarning WarningToProto(const TrainingWarning& warning) {
   return message;
 }
 
+v1::LastMeasurement MeasuredToProto(const MeasurementStatus& measured) {
+  v1::LastMeasurement message;
+  message.set_step(measured.latest.step.value());
+  message.mutable_results()->insert(measured.latest.results.begin(), measured.latest.results.end());
+  message.set_reports(measured.count);
+  return message;
+}
+
 // What the job waits for this server to do.
 std::string AwaitedOf(const ServerStatus& server, Step step) {
   if (!server.connected) {
@@ -188,6 +196,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
     *message.mutable_awaited_server()->mutable_since() =
         ToProto(state.now - state.awaited_holder->since);
   }
+  if (state.measured.count > 0) *message.mutable_measurement() = MeasuredToProto(state.measured);
   *message.mutable_started() = ToProto(state.created);
   *message.mutable_uptime() = ToProto(state.uptime);
   if (state.times.last_step.has_value()) {

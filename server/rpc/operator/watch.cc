@@ -38,8 +38,8 @@ std::string AspectOf(const ShardStatus& state, const DurableDirectory* durable) 
   }
   return absl::StrCat(state.step.value(), " ", static_cast<int>(state.phase), " ", state.workers,
                       " ", state.observers, " ", state.current.accumulated, " ",
-                      state.current.skipped, " ", SavedStep(durable), " ",
-                      absl::StrJoin(names, "\n"));
+                      state.current.skipped, " ", state.measured.count, " ", SavedStep(durable),
+                      " ", absl::StrJoin(names, "\n"));
 }
 
 }  // namespace

@@ -23,6 +23,23 @@ Activity ActivityOf(const SessionRecord& record, Step step, const AwaitedWorker*
   return record.contributed == step ? Activity::kWaits : Activity::kComputes;
 }
 
+// An accuracy and its step; NaN: there is none.
+struct Accuracy {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  double step = std::numeric_limits<double>::quiet_NaN();
+};
+
+// The one that was reported since the last look.
+Accuracy NewAccuracy(const StepMeasurement& measured, const std::vector<JobChange>& changes) {
+  const auto is_measured = [](const JobChange& change) {
+    return change.kind == JobChange::Kind::kMeasured;
+  };
+  if (std::none_of(changes.begin(), changes.end(), is_measured)) return {};
+  const auto found = measured.results.find("test accuracy");
+  if (found == measured.results.end()) return {};
+  return {found->second, static_cast<double>(measured.step.value())};
+}
+
 }  // namespace
 
 void JobWatch::Look(const JobMoment& moment, uint64_t memory, const SpanSummary& spans,
@@ -133,14 +150,6 @@ void JobWatch::AddToLane(const SeenWorker& row, bool has_loss) {
   if (has_loss) sample_.losses[lane] = row.loss;
 }
 
-// The one that was reported since the last look; else NaN.
-double JobWatch::NewAccuracy(const MeasurementStatus& measured) {
-  const bool is_new = std::exchange(reports_, measured.count) != measured.count;
-  const auto found = measured.latest.results.find("test accuracy");
-  const bool has = is_new && found != measured.latest.results.end();
-  return has ? found->second : std::numeric_limits<double>::quiet_NaN();
-}
-
 void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_t memory,
                            const SpanSummary& spans) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -156,6 +165,7 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
   };
   const double waiting =
       state.current.since.has_value() ? absl::ToDoubleSeconds(state.now - *state.current.since) : 0;
+  const Accuracy accuracy = NewAccuracy(state.measured.latest, news.changes);
   sample_.values = {time_,
                     count(state.step.value()),
                     news.rates.has_value() ? news.rates->steps : kUnknown,
@@ -191,7 +201,8 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
                     tasks("encode"),
                     tasks("summary"),
                     tasks("hook"),
-                    NewAccuracy(state.measured)};
+                    accuracy.value,
+                    accuracy.step};
 }
 
 }  // namespace sluice

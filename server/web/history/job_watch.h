@@ -49,7 +49,6 @@ class JobWatch {
   void AddWorker(const ShardStatus& state, const SessionRecord& record, const SessionNews& news,
                  const AwaitedWorker* awaited, bool pulls);
   void AddToLane(const SeenWorker& row, bool has_loss);
-  double NewAccuracy(const MeasurementStatus& measured);
   void FillColumns(const JobMoment& moment, const JobNews& news, uint64_t memory,
                    const SpanSummary& spans);
 
@@ -61,7 +60,6 @@ class JobWatch {
   absl::flat_hash_set<std::string> alive_;  // names
   ChangeWatch changes_;
   double checkpoint_time_ = 0;
-  uint64_t reports_ = 0;  // of measurements, at the latest look
 };
 
 }  // namespace sluice

@@ -20,7 +20,7 @@ struct HistoryColumn {
 };
 
 // The columns of a row. Their order is that of the file.
-inline constexpr std::array<HistoryColumn, 36> kColumns = {{
+inline constexpr std::array<HistoryColumn, 37> kColumns = {{
     {"time", ColumnKind::kCounter},  // seconds since 1970
     {"step", ColumnKind::kCounter},
     {"steps_per_second", ColumnKind::kGauge},
@@ -57,6 +57,7 @@ inline constexpr std::array<HistoryColumn, 36> kColumns = {{
     {"tasks_summary", ColumnKind::kPeak},
     {"tasks_hook", ColumnKind::kPeak},
     {"test_accuracy", ColumnKind::kGauge},  // in the row in which it was reported
+    {"measured_step", ColumnKind::kGauge},  // the step of that accuracy, in the same row
 }};
 
 inline constexpr size_t kTime = 0;

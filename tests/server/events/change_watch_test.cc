@@ -69,6 +69,18 @@ TEST_F(ChangeWatchTest, AWarningBeginsOnceAndEndsOnce) {
   EXPECT_THAT(Look(), ElementsAre(Kind::kWarning, Kind::kWarningOver));
 }
 
+TEST_F(ChangeWatchTest, AMeasurementIsToldOnceAndOfEachIncarnationAnew) {
+  EXPECT_THAT(Look(), ElementsAre(Kind::kStarted));
+  state_.measured = {1, {Step(0), {{"test accuracy", 0.5}}}};
+  EXPECT_THAT(Look(), ElementsAre(Kind::kMeasured));
+  EXPECT_THAT(Look(), IsEmpty());
+  state_.measured.count = 3;  // two reports since the look before
+  EXPECT_THAT(Look(), ElementsAre(Kind::kMeasured));
+  state_.incarnation = Incarnation(2);
+  state_.measured = {};
+  EXPECT_THAT(Look(), ElementsAre(Kind::kStarted));
+}
+
 TEST_F(ChangeWatchTest, MeasuresRatesAndStalenessSinceTheLookBefore) {
   state_.staleness.Enter(20);
   state_.step = Step(5);

@@ -57,6 +57,7 @@ class JsonLogTest : public ::testing::Test {
     moment_.sessions[0].host = "node7";
     moment_.sessions[0].index = 1;
     moment_.sessions[0].accepted = 5;
+    state.measured = {1, {Step(38), {{"test accuracy", 0.875}}}};
     news_.loss = 1.5;
     news_.staleness = 2.25;
     news_.rates = JobRates{10, 20, 300, 400};
@@ -137,6 +138,14 @@ TEST_F(JsonLogTest, TellsHowAStepGoes) {
   for (const char* field : {"loss", "staleness", "steps_per_second"}) {
     EXPECT_EQ(JsonAt(Line(Kind::kStep), field), "absent");
   }
+}
+
+TEST_F(JsonLogTest, TellsWhatWasMeasuredAndOfWhichStep) {
+  const std::string line = Line(Kind::kMeasured);
+  EXPECT_EQ(JsonAt(line, "event"), "measured");
+  EXPECT_EQ(JsonAt(line, "step"), "40");
+  EXPECT_EQ(JsonAt(line, "of_step"), "38");
+  EXPECT_EQ(JsonAt(line, "results.test accuracy"), "0.875");
 }
 
 TEST_F(JsonLogTest, ANameThatIsNoTextSpoilsNoLine) {

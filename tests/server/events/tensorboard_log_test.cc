@@ -93,6 +93,18 @@ TEST_F(TensorBoardLogTest, WritesEachResultOnceAndNothingWithoutAStep) {
                                   "1700000001.00 step 40: result/test accuracy 0.875"));
 }
 
+TEST_F(TensorBoardLogTest, AMeasurementIsAtTheStepThatWasEvaluated) {
+  Open();
+  news_.changes = {{JobChange::Kind::kMeasured}, {JobChange::Kind::kStep}};
+  moment_.state.measured = {1, {Step(38), {{"test accuracy", 0.5}, {"test loss", 1.5}}}};
+  log_->Look(moment_, news_);
+  log_->End();
+  EXPECT_THAT(Read(), ElementsAre("1700000000.00 step 0: brain.Event:2",
+                                  "1700000001.00 step 38: measured/test accuracy 0.5",
+                                  "1700000001.00 step 38: measured/test loss 1.5",
+                                  "1700000001.00 step 40: learning rate 0.25"));
+}
+
 TEST_F(TensorBoardLogTest, AServerThatStartsAgainInTheSameSecondContinuesTheFile) {
   Open();
   Open();

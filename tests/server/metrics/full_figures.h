@@ -37,6 +37,7 @@ inline ServerFigures FullFigures() {
   status.traffic.bytes_received = 400;
   status.traffic.wire_bytes_received = 130;
   status.traffic.received_by_transform[static_cast<size_t>(ValueTransform::kInt8)] = {400, 120};
+  status.measured = {2, {Step(12), {{"test accuracy", 0.75}, {"test loss", 0.5}, {"other", 9}}}};
   status.in_flight = {300, 900, 2};
   status.times.last_step = status.now - absl::Seconds(4);
   status.each_server.resize(2);

@@ -123,6 +123,18 @@ TEST(ShardFamiliesTest, AWarningThatIsOverIs0) {
   EXPECT_THAT(warnings, ::testing::Contains("sluice_training_warning{kind=\"workers_lost\"} 0"));
 }
 
+TEST(ShardFamiliesTest, WhatWasMeasuredHasItsStepAndNoNameOfAProgram) {
+  ServerFigures figures = FullFigures();
+  EXPECT_THAT(LinesOf(figures, "sluice_measured_accuracy"),
+              ElementsAre("sluice_measured_accuracy 0.75"));
+  EXPECT_THAT(LinesOf(figures, "sluice_measured_loss"), ElementsAre("sluice_measured_loss 0.5"));
+  EXPECT_THAT(LinesOf(figures, "sluice_measured_step"), ElementsAre("sluice_measured_step 12"));
+  figures.status.measured = {};
+  for (const char* name : {"accuracy", "loss", "step"}) {
+    EXPECT_THAT(LinesOf(figures, absl::StrCat("sluice_measured_", name)), IsEmpty()) << name;
+  }
+}
+
 TEST(ShardFamiliesTest, TheAgeOfTheLatestStepBeginsWithTheInitialParameters) {
   ServerFigures figures = FullFigures();
   EXPECT_THAT(LinesOf(figures, "sluice_last_step_age_seconds"),

@@ -146,6 +146,15 @@ absl::StatusOr<uint64_t> ServerWorld::Heartbeat(const std::string& name) {
   return response.step();
 }
 
+absl::Status ServerWorld::Report(const std::string& name, uint64_t step, const Results& results) {
+  v1::HeartbeatRequest request;
+  request.set_session(session(name));
+  request.mutable_measurement()->set_step(step);
+  request.mutable_measurement()->mutable_results()->insert(results.begin(), results.end());
+  v1::HeartbeatResponse response;
+  return FromGrpcStatus(stub_->Heartbeat(Context().get(), request, &response));
+}
+
 absl::Status ServerWorld::Evict(const std::string& name) {
   v1::EvictWorkerRequest request;
   request.set_worker(name);

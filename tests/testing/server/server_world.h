@@ -92,6 +92,8 @@ class ServerWorld {
   absl::StatusOr<uint64_t> Leave(const std::string& name);
   uint64_t session(const std::string& name) const { return sessions_.at(name).id; }
   absl::StatusOr<uint64_t> Heartbeat(const std::string& name);
+  // Tells what was measured of the step.
+  absl::Status Report(const std::string& name, uint64_t step, const Results& results);
   // Evicts the worker, as the operator does.
   absl::Status Evict(const std::string& name);
   // Waits for the next event of the session's stream: "finished 3", "draining", "evicted", "policy

@@ -33,6 +33,7 @@ TEST(StatusTextTest, ShowsAllOfAServerOnOneScreen) {
       "received      81.9 MB of tensors, 257.8 kB through sockets (0.3 %)\n"
       "sent          81.9 MB of tensors, 0 B through sockets (0.0 %)\n"
       "model         10 tensors, 61706 elements, 246.8 kB\n"
+      "measured      step 90: test accuracy\\033 0.876543, test loss 0.5\n"
       "checkpoint    step 100, saved 3.0 s ago\n"
       "warning       the loss rises\\033[2J\n"
       "warning       it stays (over since step 60)\n");
@@ -48,8 +49,8 @@ TEST(StatusTextTest, ShowsAServerThatWaitsForItsFirstWorker) {
   EXPECT_THAT(text, HasSubstr("\nrate          no step yet\n"));
   EXPECT_THAT(text, HasSubstr("\nawaited       2 workers that did not join yet\n"));
   EXPECT_THAT(text, HasSubstr("\nreceived      0 B of tensors, 0 B through sockets (-)\n"));
-  EXPECT_THAT(text,
-              HasSubstr("\ncheckpoint    none saved by this server process\nwarnings      none\n"));
+  EXPECT_THAT(text, HasSubstr("\nmeasured      nothing reported to this server process\ncheckpoint "
+                              "   none saved by this server process\nwarnings      none\n"));
 }
 
 // Those of the first one would look like a compression.

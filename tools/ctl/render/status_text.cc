@@ -1,6 +1,7 @@
 #include "tools/ctl/render/status_text.h"
 
 #include <array>
+#include <map>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -86,6 +87,18 @@ std::string CheckpointText(const v1::ServerState& state) {
   if (!state.has_last_checkpoint()) return "none saved by this server process";
   return absl::StrCat("step ", state.last_checkpoint().step(), ", saved ",
                       TimeText(FromProto(state.last_checkpoint().since())), " ago");
+}
+
+// Results in the order of their names.
+std::string MeasuredText(const v1::ServerState& state) {
+  if (!state.has_measurement()) return "nothing reported to this server process";
+  const v1::LastMeasurement& measured = state.measurement();
+  const std::map<std::string, double> results(measured.results().begin(), measured.results().end());
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : results) {
+    texts.push_back(absl::StrFormat("%s %.6g", Printable(name), value));
+  }
+  return absl::StrCat("step ", measured.step(), ": ", absl::StrJoin(texts, ", "));
 }
 
 std::string WarningsText(const v1::ServerState& state) {
@@ -176,7 +189,8 @@ std::string StatusText(const v1::ServerState& state, const v1::ListWorkersRespon
       Line("model", absl::StrCat(CountText(state.tensors(), "tensor"), ", ",
                                  CountText(state.elements(), "element"), ", ",
                                  BytesText(state.elements() * sizeof(float)))),
-      Line("checkpoint", CheckpointText(state)), WarningsText(state));
+      Line("measured", MeasuredText(state)), Line("checkpoint", CheckpointText(state)),
+      WarningsText(state));
 }
 
 std::string WatchLine(const v1::ServerState& state) {

@@ -18,11 +18,12 @@ function line(label, index, width = 1.5) {
   return { name: label, label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { size: 4 } };
 }
 
-// Each has a title, its series for the shown part, and what to say beside the title.
+// Each has a title, its series for the shown part, and what to say beside the title. A chart whose points have places of
+// their own on the axis gives them as `at`.
 export const CHARTS = [
   { id: 'loss', title: 'Loss', byStep: true, read: readLoss },
   {
-    id: 'accuracy', title: 'Test accuracy', isShown: (state, series) => state.measured !== null || series.has('test_accuracy'),
+    id: 'accuracy', title: 'Test accuracy', byStep: true, isShown: (state, series) => state.measured !== null || series.has('test_accuracy'),
     read: readAccuracy,
   },
   {
@@ -106,11 +107,17 @@ function seconds(value) {
   return value >= 1e-3 ? `${number(value * 1e3)} ms` : `${number(value * 1e6)} µs`;
 }
 
-function readAccuracy(series, begin, { measured }) {
+// An accuracy is drawn at the step that was evaluated, which the server has left behind when it is told.
+function readAccuracy(series, begin, { measured }, axis) {
   const now = measured?.results['test accuracy'];
+  const lines = [line('test accuracy', 0)];
+  const values = series.column('test_accuracy', begin);
+  const points = series.column('measured_step', begin).map((step, i) => [step, values[i]])
+    .filter((point) => point[0] !== null).sort((a, b) => a[0] - b[0]);
+  const drawn = axis === 'step' ? { lines, at: points.map((one) => one[0]), data: [points.map((one) => one[1])] } :
+    { lines, data: [spanned(values)] };
   return {
-    lines: [line('test accuracy', 0)], data: [spanned(series.column('test_accuracy', begin))],
-    note: now === undefined ? '' : `${number(now)} at step ${measured.step}`,
+    ...drawn, note: now === undefined ? '' : `${number(now)} at step ${measured.step}`,
   };
 }
 

@@ -63,10 +63,10 @@ class Chart {
     this.root.hidden = kind.isShown !== undefined && !kind.isShown(state, series);
     if (this.root.hidden) return;
     const by = kind.byStep ? axis : 'time';
-    const { lines, data, note } = kind.read(series, begin, state);
+    const { lines, data, note, at } = kind.read(series, begin, state, by);
     this.note.textContent = note ?? '';
     this.place.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
-    const all = broken([series.column(by, begin), ...data], series.gaps(begin));
+    const all = at ? [at, ...data] : broken([series.column(by, begin), ...data], series.gaps(begin));
     this.names = lines.map((one) => one.name);
     const key = `${by} ${lines.map((one) => one.label).join('|')}`;
     if (this.plot && this.key === key) {
@@ -107,9 +107,9 @@ class Chart {
     this.key = '';
   }
 
-  // The numbers of each line, by its name.
+  // The numbers of each line by its name, and their places on the axis as "x".
   shown() {
-    return Object.fromEntries(this.names.map((name, i) => [name, [...this.plot.data[i + 1]]]));
+    return Object.fromEntries(['x', ...this.names].map((name, i) => [name, [...this.plot.data[i]]]));
   }
 }
 

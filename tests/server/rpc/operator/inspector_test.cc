@@ -46,6 +46,23 @@ TEST(GetServerStateTest, ShowsWhatTheServerWarnsOf) {
   EXPECT_EQ(JsonAt(Inspect(client, "GetServerState"), "warnings.0.over"), "2");
 }
 
+// ---- Measurements ----
+
+TEST(GetServerStateTest, ShowsWhatWasMeasuredLast) {
+  ServerWorld world(Sync(1));
+  ReflectionClient client(world.address().ToString());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  EXPECT_EQ(JsonAt(Inspect(client, "GetServerState"), "measurement"), "absent");
+  ASSERT_THAT(world.Report("a", 0, {{"test accuracy", 0.5}}), IsOk());
+  ASSERT_THAT(world.Report("a", 0, {{"test accuracy", 0.75}, {"test loss", 1.5}}), IsOk());
+  const std::string json = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(json, "measurement.step"), "0");
+  EXPECT_EQ(JsonAt(json, "measurement.reports"), "2");
+  EXPECT_EQ(JsonAt(json, "measurement.results.test accuracy"), "0.75");
+  EXPECT_EQ(JsonAt(json, "measurement.results.test loss"), "1.5");
+}
+
 // ---- The optimizer ----
 
 TEST(GetServerStateTest, ShowsTheOptimizersGroupsAndTheirFirstFewParameters) {

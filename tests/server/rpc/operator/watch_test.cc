@@ -54,6 +54,13 @@ TEST_F(GrpcWatchTest, TellsTheStateNowAndWheneverTheStepHasGrown) {
   EXPECT_EQ(StepIn(watch.Next()), "2");
 }
 
+TEST_F(GrpcWatchTest, TellsOfAMeasurement) {
+  ReflectionClient::Stream watch = Watch();
+  EXPECT_EQ(StepIn(watch.Next()), "0");
+  EXPECT_THAT(world_.Report("a", 0, {{"test accuracy", 0.5}}), IsOk());
+  EXPECT_EQ(JsonAt(watch.Next().value_or("{}"), "measurement.reports"), "1");
+}
+
 // A watch of a server that two workers train.
 TEST(GrpcWatchAwaitedTest, TellsWhoIsWaitedForWheneverThatChangesThoughTheStepDoesNot) {
   ServerWorld world(Sync(2));

@@ -275,14 +275,17 @@ TEST_F(JobWatchTest, AnAccuracyIsInTheRowInWhichItWasReported) {
   state_.measured = {1, {Step(3), {{"test accuracy", 0.5}, {"test loss", 1}}}};
   Look();
   EXPECT_EQ(Value("test_accuracy"), 0.5);
+  EXPECT_EQ(Value("measured_step"), 3);
   Look();
   EXPECT_TRUE(std::isnan(Value("test_accuracy")));
+  EXPECT_TRUE(std::isnan(Value("measured_step")));
   state_.measured.count = 2;  // the same again
   Look();
   EXPECT_EQ(Value("test_accuracy"), 0.5);
   state_.measured = {3, {Step(4), {{"test loss", 1}}}};
   Look();
   EXPECT_TRUE(std::isnan(Value("test_accuracy")));
+  EXPECT_TRUE(std::isnan(Value("measured_step")));
 }
 
 TEST_F(JobWatchTest, KeepsTheTasksOfEachExecutor) {

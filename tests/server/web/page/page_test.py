@@ -395,10 +395,30 @@ class BrowserTest(PageTest):
         self.await_page(lambda state: state["step"] == 2)
         self.report(1, {"test accuracy": 0.75, EVIL: 2})
         page = self.browse(until="state.measured !== null && sluicePage.series.has('test_accuracy')", read=EVERYTHING)["read"]
+        told = self.inspect().measurement
+        self.assertEqual((told.step, dict(told.results), told.reports), (1, {"test accuracy": 0.75, EVIL: 2}, 1))
         self.assertEqual(seen_in(page["drawn"], "accuracy", "test accuracy"), [0.75])
         self.assertIn("0.75 at step 1", page["text"])
         self.assertIn(f"{EVIL}, step 1", page["text"])
         self.assertEqual(page["images"], 0)
+        self.let_go()
+
+    def test_an_accuracy_against_step_is_at_the_step_that_was_evaluated(self):
+        self.serve("--workers=1", "--metrics=127.0.0.1:0")
+        self.work("--max-steps=4", "--name=a", changes=self.held_at(batch=4))
+        self.await_page(lambda state: state["step"] == 3)
+        for reports, (step, accuracy) in enumerate(((2, 0.75), (1, 0.5)), 1):  # the later one is of an older step
+            self.report(step, {"test accuracy": accuracy})
+            self.await_page(lambda state, reports=reports: state["measured"] and state["measured"]["step"] == 3 - reports
+                            and state["row"]["measured_step"] == 3 - reports)
+        by_step = [{"await": "!document.getElementById('actions').hidden"}, *[{"press": "Tab"}] * 5,
+                   {"await": "document.activeElement.name === 'span'"}, {"press": "Tab"}, {"press": "ArrowRight"},
+                   {"await": "document.activeElement.value === 'step'"},
+                   {"await": "sluicePage.charts.accuracy.x.length === 2"}]
+        drawn = self.browse(until="sluicePage.series.has('test_accuracy')", acts=by_step, read=EVERYTHING)["read"]["drawn"]
+        self.assertEqual(drawn["accuracy"], {"x": [1, 2], "test accuracy": [0.5, 0.75]})
+        metrics = self.metrics()
+        self.assertEqual((metrics["sluice_measured_accuracy"], metrics["sluice_measured_step"]), (0.5, 1))
         self.let_go()
 
     def test_an_operator_acts_with_the_keyboard_after_a_login(self):
