@@ -37,6 +37,7 @@ export class Operator {
     this.state = state;
     this.key = '';
     this.action = null;
+    this.away = ''; // why nothing can be done; empty: the server is there
     for (const [name, action] of Object.entries(ACTIONS)) this.addButton(name, action);
     at('value').addEventListener('input', () => this.showEffect());
     at('action').addEventListener('submit', (event) => { event.preventDefault(); this.send(); });
@@ -58,6 +59,16 @@ export class Operator {
     this.key = key;
     at('actions').hidden = key === '';
     at('unlock').hidden = !needsToken;
+  }
+
+  // Nobody can change a job whose server is away. `why` tells it; empty: the server is there.
+  setAway(why) {
+    if (this.away === why) return;
+    this.away = why;
+    for (const button of at('actions').children) button.disabled = why !== '';
+    at('impossible').hidden = why === '';
+    at('impossible').textContent = why;
+    if (at('dialog').open) this.showEffect();
   }
 
   open(action) {
@@ -86,8 +97,8 @@ export class Operator {
   showEffect() {
     const value = at('value').value.trim();
     const missing = this.action.label !== undefined && value === '';
-    at('effect').textContent = missing ? '' : this.action.effect(value, this.state());
-    at('confirm').disabled = missing;
+    at('effect').textContent = this.away || (missing ? '' : this.action.effect(value, this.state()));
+    at('confirm').disabled = missing || this.away !== '';
   }
 
   setBusy(busy) {

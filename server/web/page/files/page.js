@@ -8,6 +8,7 @@ import { clock, showState } from '/panels.js';
 import { Series } from '/series.js';
 
 const RETRY_MS = 1000;
+const SILENCE_MS = 8000; // events come once a second
 const at = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`).value;
 
@@ -17,16 +18,16 @@ let series = null;
 let state = null;
 let asked = false; // a frame is due
 
-// Asks with the credentials that the page has.
+// Asks with the credentials that the page has. An answer that takes too long fails.
 function send(path, options = {}) {
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
-  return fetch(path, { cache: 'no-store', ...options, headers });
+  return fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(SILENCE_MS), ...options, headers });
 }
 
 const operator = new Operator(send, () => state);
 
-async function ask(path) {
-  const response = await send(path);
+async function ask(path, options = {}) {
+  const response = await send(path, options);
   if (response.status === 401) askForToken();
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
   return response;
@@ -71,24 +72,35 @@ function take(next) {
   series.add(next);
   at('link').textContent = 'live';
   document.body.classList.remove('away');
+  operator.setAway('');
   drawSoon();
 }
 
-// One event of the stream is "data: JSON" and an empty line.
+// One event of the stream is "data: JSON" and an empty line. A server that is stopped, or a network that is cut, closes
+// no connection: silence ends it.
 async function follow() {
-  const response = await ask('/api/events');
+  const silent = new AbortController();
+  let timer = 0;
+  const wait = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silent.abort(), SILENCE_MS);
+  };
+  wait();
+  const response = await ask('/api/events', { signal: silent.signal });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      wait();
       text += value;
       const events = text.split('\n\n');
       text = events.pop();
       for (const event of events) take(JSON.parse(event.slice('data: '.length)));
     }
   } finally {
+    clearTimeout(timer);
     // Else each failure leaves a connection open, and a browser has six. It fails if the stream has failed.
     reader.cancel().catch(() => {});
   }
@@ -100,6 +112,7 @@ function showAway() {
   at('link').textContent = state === null ? 'no connection yet; trying again' :
     `the server does not answer; this is its last state, of ${since}`;
   document.body.classList.add('away');
+  operator.setAway('The server does not answer, so nothing can be changed now.');
 }
 
 async function run() {

@@ -2,6 +2,7 @@
 //
 //   node browse.js '{"url": …, "until": JavaScript of `state`, "acts": […], "read": JavaScript, "shots": prefix of PNGs}'
 
+const fs = require('fs');
 const { chromium } = require('playwright-core');
 
 const PATIENCE_MS = 40000;
@@ -16,10 +17,12 @@ async function reach(page, expression) {
   }
 }
 
-// An act is {"press": key}, {"type": text}, {"await": JavaScript} or {"shots": prefix of PNGs}.
+// An act is {"press": key}, {"type": text}, {"await": JavaScript}, {"touch": a file that is made
+// then} or {"shots": prefix of PNGs}.
 async function act(page, step) {
   if (step.press) await page.keyboard.press(step.press);
   if (step.type) await page.keyboard.type(step.type);
+  if (step.touch) fs.writeFileSync(step.touch, '');
   if (step.await) await reach(page, step.await);
   if (step.shots) await shoot(page, step.shots);
 }

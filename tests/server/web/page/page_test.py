@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The live page of a real job, as a real browser shows it, and as the Inspector counts it."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -460,6 +461,34 @@ class BrowserTest(PageTest):
                                                     *first, *save, {"press": "Tab"}, {"press": "Tab"}, *last, *drain])
         self.assertEqual(self.server.end()[0], 0)
         self.assertEqual([line for line in seen["said"] if "ERR_" not in line], [])
+
+    def test_nobody_can_press_a_button_while_the_server_is_away(self):
+        self.serve("--workers=1")
+        shown = f"{self.folder}/shown"
+        buttons = "[...document.querySelectorAll('#actions button')]"
+        why = "The server does not answer, so nothing can be changed now."
+        can = {"await": f"{buttons}.every((one) => !one.disabled) && document.getElementById('impossible').hidden"}
+        cannot = {"await": f"{buttons}.every((one) => one.disabled) && "
+                           f"document.getElementById('impossible').innerText === '{why}'"}
+        acts = [{"await": "!document.getElementById('actions').hidden"}, can, {"press": "Tab"}, {"press": "Enter"},
+                {"await": "document.getElementById('dialog').open"}, {"touch": shown}, cannot,
+                {"await": f"document.getElementById('effect').textContent === '{why}'"},
+                {"await": "document.getElementById('confirm').disabled"}, {"press": "Escape"}, {"touch": shown}, can]
+        with concurrent.futures.ThreadPoolExecutor(1) as browser:
+            seen = browser.submit(self.browse, until="true", acts=acts)
+            for change in (signal.SIGSTOP, signal.SIGCONT):  # a stopped server closes no connection
+                self.await_file(shown, seen)
+                os.kill(self.server.process.pid, change)
+            self.assertEqual([line for line in seen.result()["said"] if "ERR_" not in line], [])
+
+    def await_file(self, path, seen):
+        """Waits until the browser has made the file, and removes it."""
+        deadline = time.monotonic() + PATIENCE
+        while not os.path.exists(path):
+            if seen.done() or time.monotonic() > deadline:
+                self.fail(f"the browser did not come so far: {seen.exception(timeout=0)}")
+            time.sleep(0.1)
+        os.remove(path)
 
     def test_names_the_worker_that_is_awaited(self):
         self.serve("--workers=2", "--lease=60")
