@@ -5,8 +5,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "server/policy/mode_options.h"
+#include "server/web/page/servers_json.h"
 
 namespace sluice {
 namespace {
@@ -81,26 +83,6 @@ Json Warnings(const std::vector<TrainingWarning>& warnings) {
     Json one = {{"since", warning.since.value()}, {"text", warning.text}};
     one["over"] = warning.over.has_value() ? Json(warning.over->value()) : Json(nullptr);
     list.push_back(one);
-  }
-  return list;
-}
-
-Json Servers(const ShardStatus& state) {
-  Json list = Json::array();
-  const auto seconds = [](const absl::optional<absl::Duration>& time) {
-    return time.has_value() ? Json(absl::ToDoubleSeconds(*time)) : Json(nullptr);
-  };
-  for (const ServerStatus& server : state.each_server) {
-    const StripeFigures& figures = server.figures;
-    list.push_back(
-        {{"address", server.address},
-         {"connected", server.connected},
-         {"since", seconds(server.unchanged)},
-         {"awaited", seconds(server.awaited)},
-         {"elements", server.elements},
-         {"step", figures.step.has_value() ? Json(figures.step->value()) : Json(nullptr)},
-         {"wire_bytes_received", figures.wire_bytes_received},
-         {"wire_bytes_sent", figures.wire_bytes_sent}});
   }
   return list;
 }
@@ -243,7 +225,8 @@ std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                {"pushes", Pushes(state.counters)},
                {"staleness", Staleness(state)},
                {"warnings", Warnings(state.warnings)},
-               {"servers", Servers(state)},
+               {"servers", ServersJson(state)},
+               {"row_tables", TablesJson(state)},
                {"encodings", Encodings(input.sessions)},
                {"results", input.results},
                {"measured", Measured(state.measured)},

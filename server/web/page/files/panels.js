@@ -16,7 +16,15 @@ export function number(value) {
 
 export function bytes(value) {
   if (value === null || value === undefined) return '–';
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  return scaled(value, ['B', 'kB', 'MB', 'GB', 'TB']);
+}
+
+// Rows, or reads of rows, of which there may be millions.
+function many(value) {
+  return value < 1e5 ? String(value) : scaled(value, ['', 'thousand', 'million', 'billion', 'trillion']);
+}
+
+function scaled(value, units) {
   let unit = 0;
   while (Math.abs(value) >= 1000 && unit < units.length - 1) {
     value /= 1000;
@@ -144,6 +152,33 @@ function showServers(state) {
   }));
 }
 
+function hotRows({ hottest }) {
+  if (hottest.length === 0) return 'no row is read much more often than others';
+  return `hottest rows: ${hottest.map(({ id, reads }) => `${id} (about ${many(reads)} reads)`).join(', ')}`;
+}
+
+// A table has two lines: its numbers, and below them the rows that are read most.
+function linesOf(table) {
+  const hits = table.reads === 0 ? '–' : `${number(Math.round((1000 * table.hits) / table.reads) / 10)} %`;
+  const age = table.rows === 0 ? '–' : number(Math.round(table.mean_age));
+  const first = document.createElement('tr');
+  first.className = 'with-more';
+  first.append(...[table.name, many(table.rows), bytes(table.bytes), hits, age].map(cell));
+  const second = document.createElement('tr');
+  const rows = cell(hotRows(table));
+  rows.className = 'hottest';
+  rows.colSpan = 5;
+  second.append(rows);
+  return [first, second];
+}
+
+function showTables({ row_tables: { count, first } }) {
+  at('row-tables').hidden = count === 0;
+  at('row-table-rows').replaceChildren(...first.flatMap(linesOf));
+  at('unlisted-tables').hidden = count <= first.length;
+  at('unlisted-tables').textContent = `${count - first.length} more tables are not listed; sluicectl tables has them.`;
+}
+
 function showStaleness(state) {
   const { counts, bound, mean, max } = state.staleness;
   at('staleness-title').textContent = `mean ${number(mean)}, largest ${max}` + (bound === null ? ', no bound' : `, bound ${bound}`);
@@ -232,6 +267,7 @@ export function showState(state, series) {
   showWarnings(state);
   showWorkers(state);
   showServers(state);
+  showTables(state);
   showStaleness(state);
   fill(at('pushes'), PUSHES.map((name) => [name.replace('_', ' '), state.pushes[name]]));
   showResources(state);

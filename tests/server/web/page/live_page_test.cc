@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -84,6 +86,54 @@ TEST_F(LivePageTest, ShowsWhatWasMeasuredAndOfWhichStep) {
   input.state.measured = {1, {Step(7), {{"test accuracy", 0.25}}}};
   page_.End(input);
   EXPECT_EQ(measured().dump(), R"({"results":{"test accuracy":0.25},"step":7})");
+}
+
+// The status of a job whose model has so many tables.
+ShardStatus WithTables(size_t count) {
+  ShardStatus state;
+  LayoutRange bias;
+  bias.name = "bias";
+  bias.length = 1;
+  std::vector<TableSpec> tables(count);
+  for (size_t i = 0; i < count; ++i) {
+    tables[i].name = absl::StrCat("t", i);
+    tables[i].width = 8;
+  }
+  state.layout = std::make_shared<const Layout>(*Layout::Create({bias}, tables));
+  state.each_server.resize(2);
+  for (ServerStatus& server : state.each_server) server.figures.tables.resize(count);
+  return state;
+}
+
+TEST_F(LivePageTest, ShowsWhatAllServersHaveOfATable) {
+  constexpr RowId kLast = 18446744073709551615U;
+  JobMoment input;
+  input.time = absl::FromUnixSeconds(5001);
+  input.state = WithTables(1);
+  input.state.each_server[0].figures.tables[0] = {5, 4, 300, 2, 1, 10, 8, 20, {{kLast, 64}}};
+  input.state.each_server[1].figures.tables[0] = {5, 0, 100, 0, 0, 10, 7, 30, {{3, 128}}};
+  page_.End(input);
+  const nlohmann::json tables = nlohmann::json::parse(*Get("/api/state").body)["row_tables"];
+  EXPECT_EQ(tables["count"], 1);
+  EXPECT_EQ(tables["first"].dump(),
+            R"([{"bytes":400,"hits":15,"hottest":[{"id":"3","reads":128},)"
+            R"({"id":"18446744073709551615","reads":64}],"mean_age":5.0,"name":"t0","reads":20,)"
+            R"("rows":10}])");
+}
+
+TEST_F(LivePageTest, ShowsTwentyTablesAndHowManyThereAre) {
+  JobMoment input;
+  input.time = absl::FromUnixSeconds(5001);
+  page_.End(input);
+  const auto tables = [this] {
+    return nlohmann::json::parse(*Get("/api/state").body)["row_tables"];
+  };
+  EXPECT_EQ(tables().dump(), R"({"count":0,"first":[]})");
+  input.state = WithTables(300);
+  page_.End(input);
+  EXPECT_EQ(tables()["count"], 300);
+  EXPECT_EQ(tables()["first"].size(), 20);
+  EXPECT_EQ(tables()["first"][19]["name"], "t19");
 }
 
 TEST_F(LivePageTest, ShowsEachServerOfTheJob) {

@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import sys
 import time
+import unittest.mock
 import urllib.error
 import urllib.request
 
@@ -20,6 +21,7 @@ sys.path[:0] = [os.path.join(HERE, *["..", "..", "..", part]) for part in ("work
 # pylint: disable=wrong-import-position
 import example_job  # noqa: E402
 import recorded_tests  # noqa: E402
+import tables_test  # noqa: E402
 from example_job import CACHE, PATIENCE, stubs  # noqa: E402
 
 BROWSER = "/usr/bin/chromium"
@@ -87,6 +89,13 @@ class PageTest(example_job.JobTest):
         with grpc.insecure_channel(self.address) as channel:
             inspector = inspector_pb2_grpc.InspectorStub(channel)
             return inspector.GetServerState(inspector_pb2.GetServerStateRequest())
+
+    def list_tables(self):
+        stubs()
+        import grpc  # pylint: disable=import-outside-toplevel
+        from sluice.v1 import inspector_pb2, inspector_pb2_grpc  # pylint: disable=import-outside-toplevel
+        with grpc.insecure_channel(self.address) as channel:
+            return inspector_pb2_grpc.InspectorStub(channel).ListTables(inspector_pb2.ListTablesRequest()).tables
 
     def change(self, path, body, key=None, **headers):
         """The status of a POST of the page's own, and what is told."""
@@ -421,6 +430,33 @@ class BrowserTest(PageTest):
         metrics = self.metrics()
         self.assertEqual((metrics["sluice_measured_accuracy"], metrics["sluice_measured_step"]), (0.5, 1))
         self.let_go()
+
+    def test_shows_the_inspectors_tables_of_rows(self):
+        tables = [{**tables_test.TABLES[0], "name": EVIL}, *tables_test.TABLES[1:]]
+        with unittest.mock.patch.object(tables_test, "TABLES", tables):
+            self.serve("--workers=1", "--lease=60")
+            stubs()
+            worker = tables_test.Worker(self.address)
+            hot, last = 7, 2 ** 64 - 1
+            worker.push([((0, [hot, last]), tables_test.np.ones((2, tables_test.WIDTH), "<f4"))])
+            worker.step += 1
+            for other in range(1000):
+                worker.pull(0, sorted({hot, 1000 + other}))
+        page = self.browse(until="state.row_tables.count === 2 && state.row_tables.first[0].reads >= 2000", narrow=True, read="""({
+          tables: sluicePage.state.row_tables.first, images: document.images.length,
+          cells: [...document.querySelectorAll('#row-table-rows tr')].map((row) => [...row.cells].map((one) => one.innerText)),
+        })""")
+        self.assertEqual((page["said"], page["wide"], page["read"]["images"]), ([], [0, 0, 0, 0], 0))
+        for shown, truth in zip(page["read"]["tables"], self.list_tables()):
+            self.assertEqual((shown["name"], shown["rows"], shown["bytes"], shown["reads"], shown["hits"], shown["mean_age"]),
+                             (truth.table.name, truth.rows, truth.bytes, truth.reads, truth.hits, truth.mean_age))
+            self.assertEqual([(int(row["id"]), row["reads"]) for row in shown["hottest"]],
+                             [(row.id, row.reads) for row in truth.hottest])
+        cells = page["read"]["cells"]
+        self.assertEqual([cells[0][0], cells[0][1], cells[0][3]], [EVIL, "2", "50 %"])
+        self.assertRegex(cells[1][0], r"^hottest rows: 7 \(about \d+ reads\)")
+        self.assertEqual(cells[2:], [["users", "0", cells[2][2], "–", "–"], ["no row is read much more often than others"]])
+        worker.leave()
 
     def test_an_operator_acts_with_the_keyboard_after_a_login(self):
         self.serve("--workers=2", f"--token-file={self.token_file()}")
