@@ -60,6 +60,9 @@ StripeFigures HeldStripe::Describe() const {
   if (tables != nullptr) figures.tables = tables->Describe();
   figures.wire_bytes_received = wire_bytes_.received();
   figures.wire_bytes_sent = wire_bytes_.sent();
+  for (const SessionId session : active_pulls_.Sessions()) {
+    if (figures.pulling.size() < StripeFigures::kMostPulling) figures.pulling.push_back(session);
+  }
   return figures;
 }
 

@@ -3,6 +3,7 @@
 #ifndef SLUICE_SERVER_STATE_SERVER_STATUS_H_
 #define SLUICE_SERVER_STATE_SERVER_STATUS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,15 +17,20 @@ namespace sluice {
 
 // What a server counts itself. A plain value.
 struct StripeFigures {
+  static constexpr size_t kMostPulling = 256;
+
   absl::optional<Step> step;  // of its latest snapshot
   // Of the messages with tensors that workers have sent to it, and it to workers.
   uint64_t wire_bytes_received = 0;
   uint64_t wire_bytes_sent = 0;
   std::vector<TableStatus> tables = {};  // in the order of the layout
+  // Sessions to which it sends parameters, at most kMostPulling.
+  std::vector<SessionId> pulling = {};
 
   bool operator==(const StripeFigures& other) const {
     return step == other.step && wire_bytes_received == other.wire_bytes_received &&
-           wire_bytes_sent == other.wire_bytes_sent && tables == other.tables;
+           wire_bytes_sent == other.wire_bytes_sent && tables == other.tables &&
+           pulling == other.pulling;
   }
   bool operator!=(const StripeFigures& other) const { return !(*this == other); }
 };

@@ -221,6 +221,7 @@ v1::HolderFigures ToProto(const StripeFigures& figures) {
   if (figures.step.has_value()) message.set_step(figures.step->value());
   message.set_wire_bytes_received(figures.wire_bytes_received);
   message.set_wire_bytes_sent(figures.wire_bytes_sent);
+  for (const SessionId session : figures.pulling) message.add_pulling(session.value());
   for (const TableStatus& table : figures.tables) {
     v1::HolderTable& told = *message.add_tables();
     told.set_rows(table.rows);
@@ -245,6 +246,9 @@ StripeFigures FromProto(const v1::HolderFigures& message) {
   if (message.has_step()) figures.step = Step(message.step());
   figures.wire_bytes_received = message.wire_bytes_received();
   figures.wire_bytes_sent = message.wire_bytes_sent();
+  for (const uint64_t session : message.pulling()) {
+    if (figures.pulling.size() < StripeFigures::kMostPulling) figures.pulling.emplace_back(session);
+  }
   for (const v1::HolderTable& table : message.tables()) {
     figures.tables.push_back({table.rows(), table.rows_on_disk(), table.waiting(), table.bytes(),
                               table.dropped(), table.removed(), table.reads(), table.hits(),

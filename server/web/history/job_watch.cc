@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,17 @@ Activity ActivityOf(const SessionRecord& record, Step step, const AwaitedWorker*
   if (awaited != nullptr && awaited->bytes_arrived > 0) return Activity::kPushes;
   if (pulls) return Activity::kPulls;
   return record.contributed == step ? Activity::kWaits : Activity::kComputes;
+}
+
+// The sessions to which a server sends parameters. What other servers say of it is up to a second
+// old.
+std::set<SessionId> PullingFromAny(const JobMoment& moment) {
+  std::set<SessionId> pulling = moment.pulling;
+  for (const ServerStatus& server : moment.state.each_server) {
+    if (!server.connected) continue;
+    pulling.insert(server.figures.pulling.begin(), server.figures.pulling.end());
+  }
+  return pulling;
 }
 
 // An accuracy and its step; NaN: there is none.
@@ -110,6 +122,7 @@ void JobWatch::AddPresence(const std::vector<JobChange>& changes) {
 void JobWatch::LookAtWorkers(const JobMoment& moment, const JobNews& news) {
   std::map<std::string, const AwaitedWorker*> awaited;
   for (const AwaitedWorker& worker : moment.state.current.awaited) awaited[worker.worker] = &worker;
+  const std::set<SessionId> pulling = PullingFromAny(moment);
   workers_.clear();
   alive_.clear();
   for (const SessionRecord& record : moment.sessions) {
@@ -120,8 +133,7 @@ void JobWatch::LookAtWorkers(const JobMoment& moment, const JobNews& news) {
     if (record.role != SessionRole::kWorker || !record.alive()) continue;
     const auto slow = awaited.find(record.worker);
     AddWorker(moment.state, record, news.sessions[i],
-              slow == awaited.end() ? nullptr : slow->second,
-              moment.pulling.count(record.session) > 0);
+              slow == awaited.end() ? nullptr : slow->second, pulling.count(record.session) > 0);
   }
 }
 

@@ -225,6 +225,9 @@ TEST_F(FollowTest, DescribesEachServerAndWhatHoldersTell) {
     table.add_hottest_reads(100 * id);
   }
   table.add_hottest(7);  // without a number of reads
+  for (uint64_t session = 1; session <= 300; ++session) {
+    told.mutable_figures()->add_pulling(session);
+  }
   call->Write(told);
   call->Write(Have(1, 11));
   EXPECT_THAT(Heard(1), ElementsAre(11));
@@ -239,7 +242,11 @@ TEST_F(FollowTest, DescribesEachServerAndWhatHoldersTell) {
   expected.hits = 4;
   expected.ages = 2.5;
   expected.hottest = {{8, 800}, {9, 900}};
-  EXPECT_EQ(servers[1].figures, (StripeFigures{Step(17), 400, 300, {expected}}));
+  StripeFigures figures = servers[1].figures;
+  EXPECT_EQ(figures.pulling.size(), 256);
+  EXPECT_EQ(figures.pulling.back(), SessionId(256));
+  figures.pulling.clear();
+  EXPECT_EQ(figures, (StripeFigures{Step(17), 400, 300, {expected}}));
   EXPECT_EQ(servers[2].address, "");
   EXPECT_FALSE(servers[2].connected);
   EXPECT_FALSE(servers[2].unchanged.has_value());

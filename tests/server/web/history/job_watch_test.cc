@@ -179,6 +179,21 @@ TEST_F(JobWatchTest, TellsWhatEachWorkerDoes) {
   EXPECT_TRUE(watch_.workers()[2].awaited);
 }
 
+TEST_F(JobWatchTest, AWorkerPullsFromAnyServerThatIsThere) {
+  sessions_ = {Worker("a"), Worker("b"), Worker("c")};
+  sessions_[0].session = SessionId(1);
+  sessions_[1].session = SessionId(2);
+  sessions_[2].session = SessionId(3);
+  state_.each_server.resize(3);
+  state_.each_server[1].connected = true;
+  state_.each_server[1].figures.pulling = {sessions_[1].session};
+  state_.each_server[2].figures.pulling = {sessions_[2].session};  // the last it said
+  Look();
+  EXPECT_EQ(watch_.workers()[0].activity, Activity::kComputes);
+  EXPECT_EQ(watch_.workers()[1].activity, Activity::kPulls);
+  EXPECT_EQ(watch_.workers()[2].activity, Activity::kComputes);
+}
+
 TEST_F(JobWatchTest, NotesWhoComesAndGoesOnce) {
   sessions_ = {Worker("a")};
   Look();
