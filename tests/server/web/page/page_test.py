@@ -82,20 +82,13 @@ class PageTest(example_job.JobTest):
                         return state
         return self.fail("the stream of events has ended")
 
-    def inspect(self):
+    def inspect(self, method="GetServerState"):
         stubs()
         import grpc  # pylint: disable=import-outside-toplevel
         from sluice.v1 import inspector_pb2, inspector_pb2_grpc  # pylint: disable=import-outside-toplevel
         with grpc.insecure_channel(self.address) as channel:
             inspector = inspector_pb2_grpc.InspectorStub(channel)
-            return inspector.GetServerState(inspector_pb2.GetServerStateRequest())
-
-    def list_tables(self):
-        stubs()
-        import grpc  # pylint: disable=import-outside-toplevel
-        from sluice.v1 import inspector_pb2, inspector_pb2_grpc  # pylint: disable=import-outside-toplevel
-        with grpc.insecure_channel(self.address) as channel:
-            return inspector_pb2_grpc.InspectorStub(channel).ListTables(inspector_pb2.ListTablesRequest()).tables
+            return getattr(inspector, method)(getattr(inspector_pb2, f"{method}Request")())
 
     def change(self, path, body, key=None, **headers):
         """The status of a POST of the page's own, and what is told."""
@@ -289,7 +282,9 @@ def seen_in(drawn, chart, line):
     return [value for value in drawn[chart][line] if value is not None]
 
 
-class BrowserTest(PageTest):
+class BrowsedPageTest(PageTest):
+    """Chromium shows the page."""
+
     def setUp(self):
         super().setUp()
         if not shutil.which("node") or not os.path.exists(BROWSER) or not os.path.isdir(DRIVER):
@@ -302,6 +297,8 @@ class BrowserTest(PageTest):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         return json.loads(ended.stdout)
 
+
+class BrowserTest(BrowsedPageTest):
     def test_shows_the_inspectors_numbers_and_a_workers_name_as_text(self):
         self.serve("--workers=2")
         self.train("a", EVIL)
@@ -447,7 +444,7 @@ class BrowserTest(PageTest):
           cells: [...document.querySelectorAll('#row-table-rows tr')].map((row) => [...row.cells].map((one) => one.innerText)),
         })""")
         self.assertEqual((page["said"], page["wide"], page["read"]["images"]), ([], [0, 0, 0, 0], 0))
-        for shown, truth in zip(page["read"]["tables"], self.list_tables()):
+        for shown, truth in zip(page["read"]["tables"], self.inspect("ListTables").tables):
             self.assertEqual((shown["name"], shown["rows"], shown["bytes"], shown["reads"], shown["hits"], shown["mean_age"]),
                              (truth.table.name, truth.rows, truth.bytes, truth.reads, truth.hits, truth.mean_age))
             self.assertEqual([(int(row["id"]), row["reads"]) for row in shown["hottest"]],
