@@ -130,8 +130,9 @@ absl::Status StripeStore::ReadSources(const CheckpointSource& source, const Layo
   return OpenRows(std::move(rows), whole, loaded);
 }
 
-absl::StatusOr<StripeCheckpoint> StripeStore::Load(const CheckpointSource& source,
-                                                   const Layout& whole) const {
+absl::StatusOr<StripeCheckpoint> StripeStore::Load(
+    const CheckpointSource& source, const Layout& whole,
+    const std::function<void(uint64_t bytes)>& on_read) const {
   const absl::Status sound = CheckSource(source);
   if (!sound.ok()) return sound;
   const Stripes to(whole.size(), place_.stripes);
@@ -142,6 +143,7 @@ absl::StatusOr<StripeCheckpoint> StripeStore::Load(const CheckpointSource& sourc
   const Stripes from(whole.size(), std::max<size_t>(source.stripes.size(), 1));
   const auto take = [&](uint32_t stripe, size_t vector, uint64_t offset,
                         absl::Span<const float> values) {
+    if (on_read) on_read(values.size() * sizeof(float));
     const absl::Span<float> target =
         vector == 0 ? parameters->values.span() : loaded.slots[vector - 1].values.span();
     ForEachUnit(from.unit(), offset, offset + values.size(), [&](uint64_t begin, uint64_t end) {

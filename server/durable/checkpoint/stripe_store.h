@@ -47,8 +47,11 @@ class StripeStore {
 
   // Returns what the stripe has of a checkpoint. It holds that and one piece of a file at a time,
   // and checks every byte of the files that it reads. DATA_LOSS names the file that is missing or
-  // damaged. Other errors are FileSystem's.
-  absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& source, const Layout& whole) const;
+  // damaged. Other errors are FileSystem's. `on_read` hears after each piece of parameters or slots
+  // how many bytes it had; it may be empty.
+  absl::StatusOr<StripeCheckpoint> Load(
+      const CheckpointSource& source, const Layout& whole,
+      const std::function<void(uint64_t bytes)>& on_read = nullptr) const;
 
   // Returns its rows alone, with null parameters. It checks every byte of the same files.
   absl::StatusOr<StripeCheckpoint> LoadRows(const CheckpointSource& source,

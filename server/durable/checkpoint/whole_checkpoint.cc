@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/durable/checkpoint/checkpoint_format.h"
+#include "server/durable/checkpoint/stripe_progress.h"
 #include "server/durable/checkpoint/stripe_store.h"
 #include "server/durable/rows/row_chain.h"
 
@@ -21,8 +22,11 @@ void AddRows(StripeCheckpoint stripe, ShardCheckpoint* state) {
 }
 
 absl::StatusOr<ShardCheckpoint> AddStripe(FileSystem& files, const std::string& path,
-                                          StripePlace place, ShardCheckpoint state) {
-  auto stripe = StripeStore(files, DirectoryOf(path), place).Load(SourceOf(state), *state.layout);
+                                          StripePlace place, ShardCheckpoint state,
+                                          const ProgressOutput& output) {
+  StripeProgress progress(path, state, output);
+  auto stripe = StripeStore(files, DirectoryOf(path), place)
+                    .Load(SourceOf(state), *state.layout, progress.listener());
   if (!stripe.ok()) return stripe.status();
   state.parameters = std::move(stripe->parameters);
   state.slots = std::move(stripe->slots);
@@ -60,7 +64,7 @@ absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const std
     if (!added.ok()) return added;
     return checkpoint;
   }
-  return AddStripe(files, path, StripePlace(), *std::move(state));
+  return AddStripe(files, path, StripePlace(), *std::move(state), output);
 }
 
 absl::StatusOr<ShardCheckpoint> ReadStripeOfCheckpoint(FileSystem& files, const std::string& path,
@@ -69,7 +73,7 @@ absl::StatusOr<ShardCheckpoint> ReadStripeOfCheckpoint(FileSystem& files, const 
   if (!file.ok()) return file.status();
   auto state = ReadCheckpointState(**file);
   if (!state.ok()) return state;
-  return AddStripe(files, path, place, *std::move(state));
+  return AddStripe(files, path, place, *std::move(state), ProgressOutput());
 }
 
 absl::StatusOr<ShardCheckpoint> ReadRowsOfCheckpoint(FileSystem& files, const std::string& path) {

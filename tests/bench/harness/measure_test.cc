@@ -37,7 +37,7 @@ TEST(MeasureTest, SkipsARowAndNamesWhatItNeeds) {
 
 TEST(MeasureTest, TellsOfACellThatFailed) {
   const Cell cell = {RowThatNeeds("one", {}), 25000000, 2};
-  const Outcome outcome = MeasureCells({cell}, Programs(), 1, 2);
+  const Outcome outcome = MeasureCells({cell}, Programs(), 1, 2, ProgressOutput());
   EXPECT_THAT(outcome.results, IsEmpty());
   EXPECT_THAT(outcome.failures,
               ElementsAre(HasSubstr("one, 100.0 MB, 2 workers: cannot start one's server")));

@@ -17,12 +17,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/malloc_tuning.h"
 #include "tools/bench/codecs/codec_side.h"
 #include "tools/bench/codecs/codec_table.h"
 #include "tools/bench/codecs/model_vectors.h"
 #include "tools/bench/harness/machine_info.h"
+#include "tools/bench/harness/progress_flag.h"
 
 namespace sluice::bench {
 namespace {
@@ -37,6 +39,7 @@ struct Flags {
   std::vector<std::string> vectors;
   uint32_t passes = 9;
   bool check = false;
+  bool quiet = false;
 };
 
 struct Entry {
@@ -149,10 +152,16 @@ class Racer {
 };
 
 // Measures the passes of one codec after the other. The first pass of each warms up.
-std::vector<CodecResult> Race(const Flags& flags, absl::Span<const float> values,
+std::vector<CodecResult> Race(const Flags& flags, const std::string& vector,
+                              absl::Span<const float> values,
                               const std::vector<TensorShape>& tensors) {
   std::vector<CodecResult> results;
-  for (const Entry& entry : AllEntries()) {
+  const std::vector<Entry> entries = AllEntries();
+  ProgressLine progress("measuring with " + vector, entries.size(), ProgressUnless(flags.quiet),
+                        RealClock());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry& entry = entries[i];
+    progress.Reach(i);
     if (!Wanted(flags.only, entry.name)) continue;
     absl::StatusOr<std::unique_ptr<CodecSide>> side;
     if (IsPeer(entry.name)) {
@@ -180,7 +189,7 @@ uint32_t MeasureVectors(const Flags& flags, const Training& training, const Mode
     const auto& values = vector == kGradient ? trained.gradient : trained.parameters;
     std::cout << absl::StrFormat("\n%s, %d floats, after %d steps with batches of %d\n", name,
                                  values.size(), training.steps, training.batch_size);
-    const auto results = Race(flags, values, trained.tensors);
+    const auto results = Race(flags, name, values, trained.tensors);
     std::cout << CodecTable(results) << std::flush;
     missed += CountMissed(results);
   }
@@ -226,6 +235,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
+  AddQuietFlag(app, flags.quiet);
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   KeepFreedMemory();  // as servers and workers do

@@ -15,10 +15,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/clock.h"
 #include "common/base/command_line.h"
+#include "common/base/progress_line.h"
 #include "tools/bench/crowds/crowd_row.h"
 #include "tools/bench/crowds/crowd_table.h"
 #include "tools/bench/harness/machine_info.h"
+#include "tools/bench/harness/progress_flag.h"
 
 namespace sluice::bench {
 namespace {
@@ -36,6 +39,7 @@ struct CrowdFlags {
   std::vector<std::string> modes = {"sync", "bounded", "ssp", "async"};
   std::string json;
   CrowdSetup setup;
+  bool quiet = false;
 };
 
 void AddRowFlags(CLI::App& app, CrowdFlags& flags) {
@@ -104,12 +108,36 @@ std::vector<CrowdCase> CasesOf(const CrowdFlags& flags) {
   return cases;
 }
 
-// Returns true if every row succeeded and is right. JSON is written after each row, since a run
-// takes long.
-bool Measure(const CrowdFlags& flags, std::ostream& json) {
+struct Rows {
   std::vector<CrowdResult> results;
-  std::vector<std::string> failures;
+  std::vector<std::string> failures;  // a line for each row that could not be measured
   bool right = true;
+};
+
+// JSON is written after each row, since a run takes long.
+Rows MeasureRows(const CrowdFlags& flags, std::ostream& json) {
+  Rows rows;
+  const std::vector<CrowdCase> cases = CasesOf(flags);
+  ProgressLine progress(absl::StrFormat("measuring %d rows", cases.size()), cases.size(),
+                        ProgressUnless(flags.quiet), RealClock());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const CrowdCase& of = cases[i];
+    progress.Reach(i);
+    const auto result = MeasureRow(of, flags.setup);
+    if (result.ok()) {
+      rows.right = rows.right && result->wrong.empty();
+      rows.results.push_back(*result);
+      json << CrowdJsonLines({*result}) << std::flush;
+    } else {
+      rows.failures.push_back(absl::StrFormat("%d bytes, %d workers, %s: %s", of.bytes, of.workers,
+                                              of.mode, result.status().message()));
+    }
+  }
+  return rows;
+}
+
+// Returns true if every row succeeded and is right.
+bool Measure(const CrowdFlags& flags, std::ostream& json) {
   std::cout << absl::StrFormat(
                    "%s; %d processes of workers; lease %g s, %g s of compute; %d cores, load %.1f "
                    "before\n\n",
@@ -117,20 +145,10 @@ bool Measure(const CrowdFlags& flags, std::ostream& json) {
                    flags.setup.lease, flags.setup.compute, std::thread::hardware_concurrency(),
                    LoadAverage())
             << std::flush;
-  for (const CrowdCase& of : CasesOf(flags)) {
-    const auto result = MeasureRow(of, flags.setup);
-    if (result.ok()) {
-      right = right && result->wrong.empty();
-      results.push_back(*result);
-      json << CrowdJsonLines({*result}) << std::flush;
-    } else {
-      failures.push_back(absl::StrFormat("%d bytes, %d workers, %s: %s", of.bytes, of.workers,
-                                         of.mode, result.status().message()));
-    }
-  }
-  std::cout << CrowdTable(results) << std::flush;
-  for (const std::string& line : failures) std::cout << "failed: " << line << std::endl;
-  return right && failures.empty();
+  const Rows rows = MeasureRows(flags, json);
+  std::cout << CrowdTable(rows.results) << std::flush;
+  for (const std::string& line : rows.failures) std::cout << "failed: " << line << std::endl;
+  return rows.right && rows.failures.empty();
 }
 
 int Fail(const absl::Status& why) {
@@ -143,6 +161,7 @@ int Main(int argc, char** argv) {
   CrowdFlags flags;
   AddRowFlags(app, flags);
   AddSetupFlags(app, flags.setup);
+  AddQuietFlag(app, flags.quiet);
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   const absl::Status valid = Validate(flags);

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
-#include "common/base/progress_line.h"
 #include "tools/bench/harness/child.h"
 #include "tools/bench/harness/sample.h"
 
@@ -46,13 +45,13 @@ Availability FindAvailable(const std::vector<Row>& rows, const Programs& program
 }
 
 Outcome MeasureCells(const std::vector<Cell>& cells, const Programs& programs, uint32_t rounds,
-                     uint32_t passes) {
+                     uint32_t passes, const ProgressOutput& output) {
   std::vector<Measurement> measurements(cells.size());
   std::vector<absl::Status> statuses(cells.size());
   {
     ProgressLine progress(
         absl::StrFormat("measuring %d cells, %d times each", cells.size(), passes),
-        cells.size() * passes, ProgressOutput::OnStderr(), RealClock());
+        std::max<size_t>(cells.size() * passes, 1), output, RealClock());
     for (uint32_t pass = 0; pass < passes; ++pass) {
       for (size_t i = 0; i < cells.size(); ++i) {
         progress.Reach(pass * cells.size() + i);

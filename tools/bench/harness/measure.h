@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/progress_line.h"
 #include "tools/bench/harness/cell.h"
 #include "tools/bench/harness/process_group.h"
 #include "tools/bench/harness/row.h"
@@ -26,9 +27,9 @@ struct Outcome {
 };
 
 // Measures `rounds` rounds of every cell, and repeats this `passes` times. So rows that are
-// compared are measured within minutes of each other. Says on stderr how long it will still take.
+// compared are measured within minutes of each other. Says to `output` how long it will still take.
 Outcome MeasureCells(const std::vector<Cell>& cells, const Programs& programs, uint32_t rounds,
-                     uint32_t passes);
+                     uint32_t passes, const ProgressOutput& output);
 
 }  // namespace sluice::bench
 

@@ -25,6 +25,7 @@
 #include "tests/testing/server/connect.h"
 #include "tools/bench/harness/gradient.h"
 #include "tools/bench/harness/machine_info.h"
+#include "tools/bench/harness/progress_flag.h"
 #include "tools/bench/links/limited_flows.h"
 #include "worker/client/parameter_client.h"
 #include "worker/connection/grpc/connection.h"
@@ -41,6 +42,7 @@ struct Flags {
   double flow_megabytes = 100;
   int rounds = 9;
   int passes = 3;
+  bool quiet = false;
 };
 
 struct Cell {
@@ -119,6 +121,20 @@ void Print(const Flags& flags, const std::vector<Cell>& cells) {
   }
 }
 
+absl::Status VisitAll(const Flags& flags, const std::string& host, std::vector<Cell>& cells) {
+  ProgressLine progress("measuring", static_cast<uint64_t>(flags.passes) * cells.size(),
+                        ProgressUnless(flags.quiet), RealClock());
+  uint64_t done = 0;
+  for (int pass = 0; pass < flags.passes; ++pass) {
+    for (Cell& cell : cells) {
+      progress.Reach(done++);
+      const absl::Status visited = Visit(flags, host, cell);
+      if (!visited.ok()) return visited;
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Measure(const Flags& flags) {
   const auto host = RoutableHost("");
   if (!host.ok()) {
@@ -133,14 +149,9 @@ absl::Status Measure(const Flags& flags) {
       cells.push_back({limited, connections, {}});
     }
   }
-  for (int pass = 0; pass < flags.passes; ++pass) {
-    for (Cell& cell : cells) {
-      const absl::Status visited = Visit(flags, host.value_or("127.0.0.1"), cell);
-      if (!visited.ok()) return visited;
-    }
-  }
-  Print(flags, cells);
-  return absl::OkStatus();
+  const absl::Status visited = VisitAll(flags, host.value_or("127.0.0.1"), cells);
+  if (visited.ok()) Print(flags, cells);
+  return visited;
 }
 
 int Main(int argc, char** argv) {
@@ -161,6 +172,7 @@ int Main(int argc, char** argv) {
   app.add_option("--passes", flags.passes, "passes over all cells; each starts new processes")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  AddQuietFlag(app, flags.quiet);
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   InitLogging();

@@ -19,6 +19,7 @@
 #include "tests/testing/process/timed_calls.h"
 #include "tests/testing/quantile.h"
 #include "tools/bench/harness/machine_info.h"
+#include "tools/bench/harness/progress_flag.h"
 
 namespace sluice::bench {
 namespace {
@@ -36,6 +37,7 @@ struct Flags {
   std::string durability = "journal";
   std::string server;
   bool tcp = false;
+  bool quiet = false;
 
   uint32_t elements() const { return static_cast<uint32_t>(megabytes * 1e6 / sizeof(float)); }
 };
@@ -132,6 +134,18 @@ void Print(const Row& row) {
                                1e3 * *std::max_element(row.seconds.begin(), row.seconds.end()));
 }
 
+// Lets the measured time pass.
+absl::Status Await(LoadedServer& server, const Flags& flags) {
+  const absl::Time until = RealClock().Now() + absl::Seconds(flags.seconds);
+  TimedProgress progress("measuring", absl::Seconds(flags.seconds), ProgressUnless(flags.quiet));
+  absl::Status status;
+  while (status.ok() && RealClock().Now() < until) {
+    status = server.Pass(std::min(absl::Milliseconds(200), until - RealClock().Now()));
+    progress.Note();
+  }
+  return status;
+}
+
 absl::Status Measure(const Flags& flags) {
   auto loaded = LoadedServer::Start(flags);
   if (!loaded.ok()) return loaded.status();
@@ -150,7 +164,7 @@ absl::Status Measure(const Flags& flags) {
   time("Join", JoinCalls(server.address(), flags.elements()));
   time("GetServerState", ServerStateCalls(server.address()));
   time("GetParameter (all)", StatisticsCalls(server.address()));
-  status = server.Pass(absl::Seconds(flags.seconds));
+  status = Await(server, flags);
   if (!status.ok()) return status;
   std::cout << "call                   |  calls |  p50 ms  |  p99 ms  |  max ms\n";
   const auto last = StepOf(server.address());
@@ -190,6 +204,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--tcp", flags.tcp, "connect over TCP on loopback (default: a unix socket)");
   app.add_option("--server", flags.server, "measure this sluice_server instead of the one built")
       ->check(CLI::ExistingFile);
+  AddQuietFlag(app, flags.quiet);
   CLI11_PARSE(app, argc, argv);
   PrepareEnvironment(1);
   const absl::Status status = Measure(flags);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -13,9 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
+#include "tools/bench/harness/progress_flag.h"
 
 namespace sluice {
 namespace {
@@ -24,14 +27,19 @@ struct Flags {
   int workers = 4;
   double seconds = 10;
   std::string mode = "backup";
+  bool quiet = false;
 };
 
 // Returns the steps per second over that time.
-absl::StatusOr<double> RateOver(const std::string& address, double seconds) {
+absl::StatusOr<double> RateOver(const std::string& address, double seconds,
+                                bench::TimedProgress& progress) {
   const auto before = StepOf(address);
   if (!before.ok()) return before.status();
   const absl::Time start = RealClock().Now();
-  absl::SleepFor(absl::Seconds(seconds));
+  while (RealClock().Now() - start < absl::Seconds(seconds)) {
+    absl::SleepFor(std::min(absl::Milliseconds(100), absl::Seconds(seconds)));
+    progress.Note();
+  }
   const auto after = StepOf(address);
   if (!after.ok()) return after.status();
   return static_cast<double>(*after - *before) / absl::ToDoubleSeconds(RealClock().Now() - start);
@@ -51,14 +59,18 @@ absl::Status Measure(const Flags& flags) {
   }
   const absl::Status warm = WaitForAccepted(*address, 100);
   if (!warm.ok()) return warm;
-  const auto undisturbed = RateOver(*address, flags.seconds);
+  absl::optional<bench::TimedProgress> progress;
+  progress.emplace("measuring", 3 * absl::Seconds(flags.seconds),
+                   bench::ProgressUnless(flags.quiet));
+  const auto undisturbed = RateOver(*address, flags.seconds, *progress);
   if (!undisturbed.ok()) return undisturbed.status();
   workers.back()->Signal(SIGSTOP);
-  const auto disturbed = RateOver(*address, flags.seconds);
+  const auto disturbed = RateOver(*address, flags.seconds, *progress);
   if (!disturbed.ok()) return disturbed.status();
   workers.back()->Signal(SIGCONT);
-  const auto recovered = RateOver(*address, flags.seconds);
+  const auto recovered = RateOver(*address, flags.seconds, *progress);
   if (!recovered.ok()) return recovered.status();
+  progress.reset();
   std::cout << absl::StrFormat(
       "%s, %d workers: %.1f steps/s undisturbed, %.1f with one stopped (%.2f of it), %.1f after it "
       "goes on\n",
@@ -77,6 +89,7 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--mode", flags.mode, "mode of the server: backup, async, bounded or ssp")
       ->capture_default_str();
+  bench::AddQuietFlag(app, flags.quiet);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Measure(flags);
   if (status.ok()) return 0;

@@ -14,11 +14,13 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/malloc_tuning.h"
 #include "tools/bench/harness/gradient.h"
 #include "tools/bench/harness/layers.h"
 #include "tools/bench/harness/machine_info.h"
+#include "tools/bench/harness/progress_flag.h"
 #include "tools/bench/optimizer_race/optimizer_side.h"
 #include "tools/bench/optimizer_race/optimizer_table.h"
 
@@ -37,6 +39,7 @@ struct Flags {
   uint32_t rounds = 15;
   std::vector<std::string> only;
   bool check = false;
+  bool quiet = false;
 };
 
 struct Entry {
@@ -90,12 +93,15 @@ bool Agree(const OptimizerSide& ours, const OptimizerSide& theirs) {
 bool Run(const Entry& entry, const Flags& flags, const std::vector<float>& gradient,
          std::vector<OptimizerRace>& races) {
   constexpr uint32_t kWarmUp = 3;
+  ProgressLine progress("measuring " + entry.name, kWarmUp + flags.rounds,
+                        ProgressUnless(flags.quiet), RealClock());
   std::vector<uint64_t> tensors = {flags.elements};
   if (flags.layers) tensors = LayersOf(flags.elements);
   const auto ours = MakeSluiceSide(entry.options, tensors, gradient, flags.threads);
   const auto theirs = MakeTorchSide(entry.options, tensors, gradient, flags.threads);
   OptimizerRace race = {entry.name, entry.at_least, {}, {}};
   for (uint32_t round = 0; round < kWarmUp + flags.rounds; ++round) {
+    progress.Reach(round);
     const double of_ours = SecondsOf(*ours);
     if (round >= kWarmUp) race.ours.push_back(of_ours);
     if (theirs == nullptr) continue;
@@ -147,6 +153,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember(names))
       ->delimiter(',');
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
+  AddQuietFlag(app, flags.quiet);
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   PrepareEnvironment(flags.threads);

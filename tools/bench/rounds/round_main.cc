@@ -19,6 +19,7 @@
 #include "common/base/command_line.h"
 #include "tools/bench/harness/machine_info.h"
 #include "tools/bench/harness/measure.h"
+#include "tools/bench/harness/progress_flag.h"
 #include "tools/bench/rounds/goals.h"
 #include "tools/bench/rounds/table.h"
 
@@ -52,6 +53,7 @@ struct RoundFlags {
   uint32_t threads = 1;
   std::string json;
   bool check = false;
+  bool quiet = false;
   Programs programs;
 };
 
@@ -81,6 +83,7 @@ void AddRoundFlags(CLI::App& app, RoundFlags& flags) {
                  "file to which each result is also written, as a line of JSON")
       ->type_name("FILE");
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
+  AddQuietFlag(app, flags.quiet);
   app.add_option("--python", flags.programs.python, "interpreter that has Debian's packages")
       ->capture_default_str();
   app.add_option("--root", flags.programs.root, "where tools/bench/rounds/participant_main lies")
@@ -142,8 +145,8 @@ bool Measure(const RoundFlags& flags, const std::vector<Row>& wanted, std::ostre
   circumstances.congestion = CongestionControl();
   circumstances.load = LoadAverage();
   const auto start = std::chrono::steady_clock::now();
-  const Outcome outcome =
-      MeasureCells(MakeCells(flags, available.rows), flags.programs, flags.rounds, flags.passes);
+  const Outcome outcome = MeasureCells(MakeCells(flags, available.rows), flags.programs,
+                                       flags.rounds, flags.passes, ProgressUnless(flags.quiet));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   circumstances.seconds = took.count();
   const GoalVerdict verdict = Judge(AllGoals(), outcome.results);

@@ -15,6 +15,7 @@
 #include "common/base/command_line.h"
 #include "tools/bench/harness/machine_info.h"
 #include "tools/bench/harness/measure.h"
+#include "tools/bench/harness/progress_flag.h"
 #include "tools/bench/scaling/scale_plan.h"
 #include "tools/bench/scaling/scale_table.h"
 
@@ -39,6 +40,7 @@ struct ScaleFlags {
   double worker_gbit = 0;
   double compute = 0.2;
   Programs programs;
+  bool quiet = false;
 };
 
 void AddMeasurementFlags(CLI::App& app, ScaleFlags& flags) {
@@ -92,7 +94,8 @@ bool Measure(const ScaleFlags& flags, const Row& row) {
                                CongestionControl());
   for (const std::string& line : plan.skipped) std::cout << "skipped: " << line << "\n";
   std::cout << std::endl;
-  const Outcome outcome = MeasureCells(plan.cells, flags.programs, flags.rounds, flags.passes);
+  const Outcome outcome = MeasureCells(plan.cells, flags.programs, flags.rounds, flags.passes,
+                                       ProgressUnless(flags.quiet));
   Site site;
   site.cores = flags.cores > 0 ? flags.cores : std::thread::hardware_concurrency();
   site.bytes_per_second = flags.gbit * 1e9 / 8;
@@ -112,6 +115,7 @@ int Main(int argc, char** argv) {
   ScaleFlags flags;
   AddMeasurementFlags(app, flags);
   AddEstimateFlags(app, flags);
+  AddQuietFlag(app, flags.quiet);
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   const std::vector<Row> rows = AllRows(flags.programs.python);

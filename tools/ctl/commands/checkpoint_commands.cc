@@ -20,6 +20,7 @@
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
+#include "server/durable/checkpoint/stripe_progress.h"
 #include "server/durable/checkpoint/stripe_store.h"
 #include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/format/saved_state.h"
@@ -41,9 +42,12 @@ absl::StatusOr<ShardCheckpoint> ReadState(const std::string& path) {
   return ReadCheckpointState(**file);
 }
 
+ProgressOutput ProgressOf(const CommonFlags& flags) {
+  return flags.quiet ? ProgressOutput() : ProgressOutput::OnStderr();
+}
+
 absl::StatusOr<ShardCheckpoint> Read(const std::string& path, const CommonFlags& flags) {
-  return ReadWholeCheckpoint(RealFileSystem(), path,
-                             flags.quiet ? ProgressOutput() : ProgressOutput::OnStderr());
+  return ReadWholeCheckpoint(RealFileSystem(), path, ProgressOf(flags));
 }
 
 std::string DirectoryOf(const std::string& path) {
@@ -126,12 +130,15 @@ std::string WholeText(const std::string& path, const ShardCheckpoint& checkpoint
 
 // Checks one stripe after the other, so that each file that is missing or damaged is named and no
 // more than one stripe is in memory.
-absl::Status CheckStripes(const std::string& path, const ShardCheckpoint& state) {
+absl::Status CheckStripes(const std::string& path, const ShardCheckpoint& state,
+                          const ProgressOutput& output) {
+  StripeProgress progress(path, state, output);
   std::vector<std::string> problems;
   const uint32_t stripes = static_cast<uint32_t>(state.stripes.size());
   for (uint32_t i = 0; i < stripes; ++i) {
     const StripeStore store(RealFileSystem(), DirectoryOf(path), {i, stripes});
-    const absl::Status loaded = store.Load(SourceOf(state), *state.layout).status();
+    const absl::Status loaded =
+        store.Load(SourceOf(state), *state.layout, progress.listener()).status();
     if (!loaded.ok()) problems.emplace_back(loaded.message());
   }
   return problems.empty() ? absl::OkStatus() : absl::DataLossError(absl::StrJoin(problems, "; "));
@@ -142,7 +149,7 @@ absl::StatusOr<ShardCheckpoint> Check(const std::string& path, const CommonFlags
   auto state = ReadState(path);
   if (!state.ok()) return state;
   if (state->stripes.empty()) return Read(path, flags);
-  const absl::Status checked = CheckStripes(path, *state);
+  const absl::Status checked = CheckStripes(path, *state, ProgressOf(flags));
   if (!checked.ok()) return checked;
   return state;
 }

@@ -65,6 +65,17 @@ class StripeStoreTest : public ::testing::Test {
   std::shared_ptr<const Layout> layout_ = LayoutOfSizes({1000, 1, 64, 700, 50});
 };
 
+TEST_F(StripeStoreTest, TellsHowManyBytesAreRead) {
+  const CheckpointSource source = Save(At(9), 3);
+  uint64_t bytes = 0;
+  for (const uint32_t stripe : {0, 1, 2}) {
+    const auto loaded =
+        Store(stripe, 3).Load(source, *layout_, [&](uint64_t more) { bytes += more; });
+    EXPECT_THAT(loaded, IsOk());
+  }
+  EXPECT_EQ(bytes, 3 * layout_->size() * sizeof(float));  // the parameters and two slots
+}
+
 TEST_F(StripeStoreTest, LoadsWithAnyNumberOfServersWhatAnyNumberHasSaved) {
   // The others give stripes without elements, and files of several pieces.
   for (const auto& layout : {layout_, LayoutOfSizes({64, 64}), LayoutOfSizes({600'000, 400'001})}) {
