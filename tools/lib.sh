@@ -92,12 +92,47 @@ _sluice_bazel_progress() {
   fi
 }
 
+# sluice_take_quiet ARGUMENT…: sets ARGUMENTS to all of them but --quiet. With that, nothing says how far the work is.
+sluice_take_quiet() {
+  local argument
+  ARGUMENTS=()
+  for argument in "$@"; do
+    if [[ $argument == --quiet ]]; then SLUICE_QUIET=true; else ARGUMENTS+=("$argument"); fi
+  done
+}
+
+# sluice_counted DOING COMMAND…: runs a command or a function, and says how far it is. It tells that by sluice_count, or
+# by the same line on stderr. Returns its status.
+sluice_counted() {
+  local doing=$1 status=0
+  shift
+  {
+    "$@" 2>&1 >&3 3>&- | sluice_follow /dev/null "$doing" _sluice_counted_progress || status=${PIPESTATUS[0]}
+  } 3>&1
+  return "$status"
+}
+
+# sluice_count DONE TOTAL WHAT: for a function that sluice_counted runs. WHAT was done last, in few words.
+sluice_count() { printf 'counted %s of %s: %s\n' "$1" "$2" "$3" >&2; }
+
+# Sets PROGRESS and DETAIL from a line of sluice_count, and shows any other line.
+_sluice_counted_progress() {
+  local counted='^counted ([0-9]+) of ([0-9]+): (.*)$'
+  if [[ $1 =~ $counted ]]; then
+    PROGRESS="${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} done" DETAIL=${BASH_REMATCH[3]}
+  else
+    printf '%s%s\n' "$([[ ! -t 2 ]] || printf '\r\033[K')" "$1" >&2
+  fi
+}
+
 # sluice_follow LOG DOING PARSE: reads a command's output from stdin and says on stderr how far it is. PARSE is a
-# function: it sets PROGRESS and DETAIL from a line, or fails, and the line goes to the file LOG.
+# function: it sets PROGRESS and DETAIL from a line, or fails, and the line goes to the file LOG. Says nothing if
+# SLUICE_QUIET is true.
 sluice_follow() {
   local log=$1 doing=$2 parse=$3 line='' part='' status since=$SECONDS told=$SECONDS terminal=false
-  local PROGRESS='' DETAIL=''
+  local PROGRESS='' DETAIL='' quiet=${SLUICE_QUIET:-false}
   [[ -t 2 ]] && terminal=true
+  "$quiet" && terminal=false
   # The command ends first, and says why.
   trap '' INT
   while true; do
@@ -112,7 +147,7 @@ sluice_follow() {
       local text
       text="$(_sluice_progress_line "$doing" "$((SECONDS - since))")${DETAIL:+: $DETAIL}"
       printf '\r\033[K%.*s' "$((${COLUMNS:-80} - 1))" "$text" >&2
-    elif ((SECONDS - told >= SLUICE_SECONDS_BETWEEN_LINES)); then
+    elif ! "$quiet" && ((SECONDS - told >= SLUICE_SECONDS_BETWEEN_LINES)); then
       _sluice_progress_line "$doing" "$((SECONDS - since))" >&2
       told=$SECONDS
     fi

@@ -13,10 +13,11 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
-sys.path.insert(0, os.path.join(ROOT, "tools", "plotting"))
+sys.path[:0] = [os.path.join(ROOT, "tools", "plotting"), os.path.join(ROOT, "tools", "bench", "harness")]
 # pylint: disable=wrong-import-position
 import chart  # noqa: E402
 import sweep  # noqa: E402
+from counted import Counted  # noqa: E402
 from results import Results  # noqa: E402
 
 BATCH = 32
@@ -148,8 +149,12 @@ def find_settings(arguments):
         modes=list(dict.fromkeys(METHODS[method][0] for method in arguments.methods)),
         learning_rates=arguments.learning_rates, momenta=arguments.momenta,
         flags=[f"--batch-size={BATCH}", f"--epochs={arguments.epochs}", *arguments.flags])
-    made = Results(lambda flags: sweep.run(wanted, flags), f"{arguments.results}.sweep")
-    results = {cell: [json.loads(made.make(flags)) for flags in runs] for cell, runs in sweep.cells_of(wanted).items()}
+    counted = Counted()
+    made = Results(lambda flags: sweep.run(wanted, flags), f"{arguments.results}.sweep",
+                   lambda line: counted.line(f"sweep: {line}"))
+    wanted_cells = sweep.cells_of(wanted)
+    counted.total = made.missing([flags for runs in wanted_cells.values() for flags in runs])
+    results = {cell: [json.loads(made.make(flags)) for flags in runs] for cell, runs in wanted_cells.items()}
     settings = {}
     for method in arguments.methods:
         cells = [cell for cell in results if cell[0] == METHODS[method][0]]
@@ -269,21 +274,28 @@ def parse():
     return parser.parse_args()
 
 
-def main():
-    arguments = parse()
-    nodes = Nodes(arguments.pids, arguments.ssh_config)
-    made = Results(lambda flags: run(arguments, nodes, flags), arguments.results, told)
-    settings = find_settings(arguments)
-    cells = {}
-    # Seeds come last: a comparison that was stopped has a run of each cell.
+def runs_of(arguments, settings):
+    """Yields ((method, column), the key of a run). Seeds come last: a comparison that was stopped has a run of each cell."""
     for seed in range(1, arguments.seeds + 1):
         for column in arguments.columns:
             for method in arguments.methods:
                 flags = [*settings[method], f"--seconds={arguments.seconds:g}",
                          f"--batch-seconds={arguments.batch_seconds:g}", f"--test-every={arguments.seconds / 30:g}",
                          f"--batch-size={BATCH}", *arguments.flags, f"--seed={seed}"]
-                result = json.loads(made.make([json.dumps([method, column, *flags])]))
-                cells.setdefault((method, column), []).append(result)
+                yield (method, column), [json.dumps([method, column, *flags])]
+
+
+def main():
+    arguments = parse()
+    nodes = Nodes(arguments.pids, arguments.ssh_config)
+    counted = Counted()
+    made = Results(lambda flags: run(arguments, nodes, flags), arguments.results, lambda line: counted.line(told(line)))
+    settings = find_settings(arguments)
+    runs = list(runs_of(arguments, settings))
+    counted.total = made.missing([flags for _, flags in runs])
+    cells = {}
+    for cell, flags in runs:
+        cells.setdefault(cell, []).append(json.loads(made.make(flags)))
     nodes.limit(None)
     print(table(cells, settings, arguments.target))
     if arguments.picture:

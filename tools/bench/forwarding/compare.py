@@ -13,6 +13,10 @@ import sys
 import tempfile
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(FOLDER, "..", "harness"))
+# pylint: disable=wrong-import-position
+from counted import Counted  # noqa: E402
+
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -87,11 +91,11 @@ def parse():
     return parser.parse_args()
 
 
-def row(model, trainers, arguments):
+def row(model, trainers, arguments, counted):
     pairs = []
     for _ in range(arguments.passes):
         pairs.append((run_rpc(model, trainers, arguments), run_sluice(model, trainers, arguments)))
-        print(f"forward: {model}, {trainers}: {pairs[-1][0].pace}, {pairs[-1][1].pace}", file=sys.stderr, flush=True)
+        counted.add(f"{model}, {trainers}: {pairs[-1][0].pace}, {pairs[-1][1].pace}")
     rpc, sluice = zip(*pairs)
     ratios = [ours.pace / theirs.pace for theirs, ours in pairs]
     accuracy = ""
@@ -107,9 +111,10 @@ def main():
     arguments = parse()
     print("| model | trainers | PyTorch RPC, images/s | Sluice, images/s | ratio | batches that RPC lost | accuracy, RPC |"
           " accuracy, Sluice |\n|---|---|---|---|---|---|---|---|")
+    counted = Counted(arguments.passes * len(arguments.models) * len(arguments.trainers))
     for model in arguments.models:
         for trainers in arguments.trainers:
-            print(row(model, trainers, arguments), flush=True)
+            print(row(model, trainers, arguments, counted), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,10 @@ import sys
 import tempfile
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(FOLDER, "..", "harness"))
+# pylint: disable=wrong-import-position
+from counted import Counted  # noqa: E402
+
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "GLOG_minloglevel": "1"}
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -166,10 +170,11 @@ def compare(cells, flags):
           "| | rows/s | least-most | rows per CPU-second | batch, median ms | p99 ms | server's memory, MB |\n"
           "|---|---|---|---|---|---|---|", flush=True)
     runs = {name: [] for name in cells}
+    counted = Counted(flags.passes * len(cells))
     for _ in range(flags.passes):
         for name, cell in cells.items():
             runs[name].append(cell())
-            print(f"tables: {name}: {runs[name][-1].rows_per_second:.0f} rows/s", file=sys.stderr, flush=True)
+            counted.add(f"{name}: {runs[name][-1].rows_per_second:.0f} rows/s")
     for name, of_cell in runs.items():
         def middle(figure):
             return statistics.median(getattr(run, figure) for run in of_cell)

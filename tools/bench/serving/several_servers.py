@@ -13,6 +13,10 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "harness"))
+# pylint: disable=wrong-import-position
+from counted import Counted  # noqa: E402
+
 WARM_UP = 2  # rounds
 PATIENCE = 60  # seconds for a program to start or to end
 PORT = 7070
@@ -149,6 +153,7 @@ def measured(flags, start):
     """The seconds of rounds of each number of servers, and the CPU seconds of one. Jobs take turns."""
     seconds = {servers: [] for servers in flags.servers}
     cpu = dict.fromkeys(flags.servers, 0.0)
+    counted = Counted(flags.passes * len(flags.servers))
     for _ in range(flags.passes):
         for servers in flags.servers:
             job = start(servers)
@@ -158,6 +163,7 @@ def measured(flags, start):
             seconds[servers] += [job.round() for _ in range(flags.rounds)]
             cpu[servers] += (job.cpu() - before) / (flags.rounds * flags.passes)
             job.end()
+            counted.add(f"{servers} servers")
     return seconds, cpu
 
 
@@ -192,6 +198,7 @@ def links(flags):
 def count_bytes(flags):
     print(f"{flags.workers} worker, {flags.rounds} rounds over loopback\n")
     print("| MB | server | elements | received | sent | busiest / least busy |\n|---|---|---|---|---|---|")
+    counted = Counted(len(flags.sizes))
     for size in flags.sizes:
         flags.size = size
         job = loopback(flags, flags.servers[-1])
@@ -199,6 +206,7 @@ def count_bytes(flags):
             job.round()
         servers = job.settled()
         job.end()
+        counted.add(f"{size:g} MB")
         moved = [int(s["wireBytesReceived"]) + int(s["wireBytesSent"]) for s in servers]
         for server in servers:
             last = server is servers[-1]
@@ -236,6 +244,7 @@ def memory(flags):
     print(f"{flags.size:g} MB, {flags.workers} worker over loopback, each server limited to {flags.limit:g} MB of addresses\n")
     print("| servers | MB of a stripe | rounds | most MB of a server | in stripes | MB of a worker | in models |")
     print("|---|---|---|---|---|---|---|")
+    counted = Counted(len(flags.servers))
     for servers in flags.servers:
         job = loopback(flags, servers, limit)
         for _ in range(flags.rounds):
@@ -243,6 +252,7 @@ def memory(flags):
         most = max(peak(server) for server in job.servers) / 1e6
         worker = max(peak(worker) for worker in job.workers) / 1e6
         job.end()
+        counted.add(f"{servers} servers")
         stripe = flags.size / servers
         print(
             f"| {servers} | {stripe:.0f} | {flags.rounds} | {most:.0f} | {most / stripe:.2f} "

@@ -12,9 +12,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
-sys.path.insert(0, os.path.join(ROOT, "tools", "plotting"))
+sys.path[:0] = [os.path.join(ROOT, "tools", "plotting"), os.path.join(ROOT, "tools", "bench", "harness")]
 # pylint: disable=wrong-import-position
 import picture  # noqa: E402
+from counted import Counted  # noqa: E402
 from results import Results  # noqa: E402
 
 LINES = (
@@ -117,10 +118,13 @@ def parse():
 
 def main():
     arguments = parse()
-    made = Results(lambda flags: run(arguments.program, flags), arguments.results)
+    counted = Counted()
+    made = Results(lambda flags: run(arguments.program, flags), arguments.results, counted.line)
     wanted = all_flags(arguments)
+    runs = [flags for cell in wanted.values() for flags in cell]
+    counted.total = made.missing(runs)
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        list(pool.map(made.make, [flags for cell in wanted.values() for flags in cell]))
+        list(pool.map(made.make, runs))
     cells = {cell: [fields_of(made.make(flags)) for flags in of_cell] for cell, of_cell in wanted.items()}
     baseline, least, most = spread(cells[None, 1])
     seeds = "1 seed" if arguments.seeds == 1 else f"{arguments.seeds} seeds"
