@@ -23,7 +23,7 @@ function line(label, index, width = 1.5) {
 export const CHARTS = [
   { id: 'loss', title: 'Loss', byStep: true, read: readLoss },
   {
-    id: 'accuracy', title: 'Test accuracy', byStep: true, isShown: (state, series) => state.measured !== null || series.has('test_accuracy'),
+    id: 'accuracy', title: 'Test accuracy', byStep: true, isShown: (_, series) => series.has('test_accuracy'),
     read: readAccuracy,
   },
   {
@@ -31,7 +31,7 @@ export const CHARTS = [
     read: (series, begin) => {
       const rates = series.column('steps_per_second', begin);
       const median = quantile(rates, 0.5);
-      const note = median === null ? '' : `median ${number(median)}, slowest 1 % of seconds: ${number(quantile(rates, 0.01))}`;
+      const note = median === null ? 'no step yet' : `median ${number(median)}, slowest 1 % of seconds: ${number(quantile(rates, 0.01))}`;
       return { lines: [line('steps/s', 0)], data: [rates], note };
     },
   },
@@ -108,17 +108,23 @@ function seconds(value) {
 }
 
 // An accuracy is drawn at the step that was evaluated, which the server has left behind when it is told.
-function readAccuracy(series, begin, { measured }, axis) {
-  const now = measured?.results['test accuracy'];
-  const lines = [line('test accuracy', 0)];
+function readAccuracy(series, begin, { results }, axis) {
+  const lines = [{ ...line('test accuracy', 0), points: { show: true, size: 6 } }]; // one alone has no line
   const values = series.column('test_accuracy', begin);
   const points = series.column('measured_step', begin).map((step, i) => [step, values[i]])
     .filter((point) => point[0] !== null).sort((a, b) => a[0] - b[0]);
   const drawn = axis === 'step' ? { lines, at: points.map((one) => one[0]), data: [points.map((one) => one[1])] } :
     { lines, data: [spanned(values)] };
-  return {
-    ...drawn, note: now === undefined ? '' : `${number(now)} at step ${measured.step}`,
-  };
+  const last = points.length === 0 ? [] : [latestOf(series, begin)];
+  if ('test accuracy' in results) last.push(`${number(results['test accuracy'])} at the end`);
+  return { ...drawn, note: last.join(', ') };
+}
+
+// What was reported last, and of which step. Of a coarser row it is the mean.
+function latestOf(series, begin) {
+  const steps = series.column('measured_step', begin);
+  const i = steps.findLastIndex((step) => step !== null);
+  return `${number(series.column('test_accuracy', begin)[i])} at step ${Math.round(steps[i])}`;
 }
 
 function latest(values) {

@@ -113,14 +113,19 @@ class Chart {
   }
 }
 
-// The time of day at each place of an axis, and below the first of each day its date.
+// The time of day at each place of an axis, and below the first of each day its date. Places within one second share a
+// text.
 function timesOf(_, places, __, ___, step) {
   let day = '';
+  let before = '';
   return places.map((time) => {
     const text = step < 60 ? clock(time) : clock(time, { hour: '2-digit', minute: '2-digit' });
     const date = new Date(time * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
     const begins = date !== day;
+    const repeats = text === before;
     day = date;
+    before = text;
+    if (repeats && !begins) return null;
     return begins ? `${text}\n${date}` : text;
   });
 }

@@ -154,7 +154,7 @@ function showServers(state) {
 
 function hotRows({ hottest }) {
   if (hottest.length === 0) return 'no row is read much more often than others';
-  return `hottest rows: ${hottest.map(({ id, reads }) => `${id} (about ${many(reads)} reads)`).join(', ')}`;
+  return `hottest rows, and how often they were read: ${hottest.map(({ id, reads }) => `${id} × ${many(reads)}`).join(', ')}`;
 }
 
 // A table has two lines: its numbers, and below them the rows that are read most.
@@ -242,10 +242,12 @@ function moved(way, state) {
   return [[`${way}, as float32`, plain], [`${way} on the wire, by all servers`, `${wire}, up to a second ago`]];
 }
 
-// A row for each encoding that was used. Of several servers, the first one knows its own messages alone.
+// A row for each encoding that was used, unless all was plain: then the rows above say the same. Of several servers, the first one knows its own messages alone.
 function encoded(way, state) {
   const by = several(state) ? `${way} by server 0` : way;
-  return Object.entries(state.bytes_by_encoding[way]).map(([name, { tensor, wire }]) =>
+  const used = Object.entries(state.bytes_by_encoding[way]);
+  const plain = used.every(([name, { tensor, wire }]) => name === 'float32' && wire >= tensor);
+  return (plain ? [] : used).map(([name, { tensor, wire }]) =>
     [`${by} as ${name}`, `${bytes(wire)} for ${bytes(tensor)}` + (wire < tensor ? ` (${number(tensor / wire)} times less)` : '')]);
 }
 

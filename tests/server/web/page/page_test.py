@@ -451,7 +451,7 @@ class BrowserTest(BrowsedPageTest):
                              [(row.id, row.reads) for row in truth.hottest])
         cells = page["read"]["cells"]
         self.assertEqual([cells[0][0], cells[0][1], cells[0][3]], [EVIL, "2", "50 %"])
-        self.assertRegex(cells[1][0], r"^hottest rows: 7 \(about \d+ reads\)")
+        self.assertRegex(cells[1][0], r"^hottest rows, and how often they were read: 7 × \d+")
         self.assertEqual(cells[2:], [["users", "0", cells[2][2], "–", "–"], ["no row is read much more often than others"]])
         worker.leave()
 
