@@ -102,13 +102,20 @@ sluice_take_quiet() {
 }
 
 # sluice_counted DOING COMMAND…: runs a command or a function, and says how far it is. It tells that by sluice_count, or
-# by the same line on stderr. Returns its status.
+# by the same line on stderr. Returns its status. A function ends at the first command that fails, unless sluice_counted is
+# part of a condition.
 sluice_counted() {
   local doing=$1 status=0
   shift
+  set +e # After "||" instead, errors in the function would not end it.
   {
-    "$@" 2>&1 >&3 3>&- | sluice_follow /dev/null "$doing" _sluice_counted_progress || status=${PIPESTATUS[0]}
+    (
+      set -e
+      "$@"
+    ) 2>&1 >&3 3>&- | sluice_follow /dev/null "$doing" _sluice_counted_progress
+    status=${PIPESTATUS[0]}
   } 3>&1
+  set -e
   return "$status"
 }
 

@@ -47,6 +47,10 @@ class CountedTest(unittest.TestCase):
         ended = self.play("sluice_counted measuring work")
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (5, "the table\n", "a warning\n"))
 
+    def test_the_work_ends_at_the_first_error(self):
+        ended = self.play("work() { echo before; false; echo after; }; sluice_counted measuring work; echo beyond")
+        self.assertEqual((ended.returncode, ended.stdout), (1, "before\n"))
+
     def test_a_terminal_shows_how_much_is_done(self):
         ended, shown = self.on_terminal("sluice_counted measuring work")
         self.assertEqual((ended.returncode, ended.stdout), (5, "the table\n"))
