@@ -66,6 +66,23 @@ uint64_t RowBytesOf(const RowGradients& gradients) {
   return rows * sizeof(RowId) + ElementsOf(gradients) * sizeof(float);
 }
 
+std::vector<std::vector<RowIds>> PartsOf(const std::vector<RowIds>& rows, size_t most) {
+  std::vector<std::vector<RowIds>> parts;
+  size_t room = 0;  // in the last part
+  for (const RowIds& of_table : rows) {
+    const absl::Span<const RowId> ids = of_table.ids;
+    for (size_t begin = 0; begin < ids.size();) {
+      if (room == 0) parts.emplace_back();
+      if (room == 0) room = most;
+      const auto taken = ids.subspan(begin, room);
+      parts.back().push_back({of_table.table, {taken.begin(), taken.end()}});
+      begin += taken.size();
+      room -= taken.size();
+    }
+  }
+  return parts;
+}
+
 std::vector<RowsOfServer> SplitRows(const std::vector<RowIds>& rows, uint32_t servers) {
   std::vector<RowsOfServer> split(servers);
   Splitter splitter(servers, split);

@@ -1,8 +1,10 @@
-// The gradients of rows that a push brings beside the vector's. Pure functions.
+// The gradients of rows that a push brings beside the vector's, and the rows of a pull. Pure
+// functions.
 
 #ifndef SLUICE_WORKER_CONNECTION_ROW_GRADIENT_H_
 #define SLUICE_WORKER_CONNECTION_ROW_GRADIENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +22,9 @@ struct RowGradient {
 // In ascending order of their tables, each once.
 using RowGradients = std::vector<RowGradient>;
 
+// Ids that a server takes in one pull of rows.
+inline constexpr size_t kMaxPulledIds = 400'000;
+
 uint64_t ElementsOf(const RowGradients& gradients);
 // What PushHeader::row_bytes counts.
 uint64_t RowBytesOf(const RowGradients& gradients);
@@ -30,6 +35,9 @@ struct RowsOfServer {
   // For each of them, in their order: the number of its row among all rows.
   std::vector<uint64_t> places;
 };
+
+// The same ids in parts of at most `most` ids, in their order. No ids: no part.
+std::vector<std::vector<RowIds>> PartsOf(const std::vector<RowIds>& rows, size_t most);
 
 // One entry for each of so many servers. An entry has the tables of which the server has rows.
 std::vector<RowsOfServer> SplitRows(const std::vector<RowIds>& rows, uint32_t servers);

@@ -162,7 +162,8 @@ class ServerConnection {
 
   // Asks for rows, and returns at once. Read() writes them one after the other, in the order of
   // `rows`: tables ascending, and their ids. `request` has no have_step. They come in the encoding
-  // of parameters, unless that is one of matrices. At most 400000 ids.
+  // of parameters, unless that is one of matrices. At most kMaxPulledIds
+  // ids.
   virtual std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                                     const std::vector<RowIds>& rows) = 0;
 

@@ -59,7 +59,7 @@ class StripedPush final : public OutgoingPush {
       : options_(options),
         pushes_(std::move(pushes)),
         ended_(pushes_.size(), 0),
-        calls_(options.threads, options.stripes.count(), options.patience, CancelOf(pushes_)) {}
+        calls_(*options.threads, options.stripes.count(), options.patience, CancelOf(pushes_)) {}
 
   bool Send(uint64_t offset, const SharedFloats& part) override {
     return SendEach([&](uint32_t server, OutgoingPush& push) {
@@ -155,7 +155,7 @@ class StripedPull final : public PendingPull {
       : options_(options),
         pulls_(std::move(pulls)),
         headers_(pulls_.size()),
-        calls_(options.threads, options.stripes.count(), options.patience, CancelOf(pulls_)) {}
+        calls_(*options.threads, options.stripes.count(), options.patience, CancelOf(pulls_)) {}
 
   absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) override {
     const auto vector = parameters.OnePiece(0, parameters.size());
@@ -198,7 +198,7 @@ class StripedRowPull final : public PendingPull {
         places_(std::move(places)),
         pulls_(std::move(pulls)),
         headers_(pulls_.size()),
-        calls_(options.threads, options.stripes.count(), options.patience, CancelOf(pulls_)) {}
+        calls_(*options.threads, options.stripes.count(), options.patience, CancelOf(pulls_)) {}
 
   absl::StatusOr<PullHeader> Read(const StripeSpan<float>& rows) override {
     const auto all = rows.OnePiece(0, rows.size());
@@ -252,7 +252,7 @@ class StripedOffer final : public PendingOffer {
   StripedOffer(std::vector<std::unique_ptr<PendingOffer>> offers, const StripedCallOptions& options)
       : options_(options),
         offers_(std::move(offers)),
-        calls_(options.threads, options.stripes.count(), options.patience, CancelOf(offers_)) {}
+        calls_(*options.threads, options.stripes.count(), options.patience, CancelOf(offers_)) {}
 
   absl::StatusOr<InitializeOutcome> Send(const StripeSpan<const float>& parameters) override {
     const auto vector = parameters.OnePiece(0, parameters.size());

@@ -18,10 +18,10 @@
 namespace sluice {
 
 struct StripedCallOptions {
-  Stripes stripes;                   // of the vector
-  std::vector<std::string> servers;  // their addresses, for errors
-  Executor& threads;                 // one for each server; outlives the call
-  absl::Duration patience;           // see CallsAtOnce
+  Stripes stripes;                    // of the vector
+  std::vector<std::string> servers;   // their addresses, for errors
+  std::shared_ptr<Executor> threads;  // one for each server
+  absl::Duration patience;            // see CallsAtOnce
 };
 
 // The error of a server, with the server's index and address in its text.

@@ -7,6 +7,7 @@
 #include "absl/types/optional.h"
 #include "common/base/executor_pool.h"
 #include "common/tensor/stripes.h"
+#include "worker/connection/failed_calls.h"
 #include "worker/connection/striped_calls.h"
 
 namespace sluice {
@@ -61,49 +62,62 @@ class StripedConnection final : public ServerConnection {
   std::unique_ptr<PendingOffer> StartOffer(SessionId session, uint32_t attempt,
                                            uint64_t elements) override {
     if (servers_.empty()) return first_->StartOffer(session, attempt, elements);
+    const absl::Status connected = CheckConnected();
+    if (!connected.ok()) return FailedOffer(connected);
     ++attempts_;
     std::vector<std::unique_ptr<PendingOffer>> offers;
     ForEachServer([&](ServerConnection& server, uint32_t stripe) {
       offers.push_back(server.StartOffer(session, attempts_, stripes_.SizeOf(stripe)));
     });
-    return JoinOffers(std::move(offers), OptionsWith(*push_threads_));
+    return JoinOffers(std::move(offers), OptionsWith(push_threads_));
   }
 
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
     if (servers_.empty()) return first_->StartPush(header, elements, batch, rows);
+    const absl::Status connected = CheckConnected();
+    if (!connected.ok()) return FailedPush(connected);
     const std::vector<RowGradients> split = SplitRows(rows, count());
     PushHeader numbered = header;
     numbered.attempt = ++attempts_;
-    std::vector<std::unique_ptr<OutgoingPush>> pushes;
-    ForEachServer([&](ServerConnection& server, uint32_t stripe) {
-      pushes.push_back(server.StartPush(numbered, stripes_.SizeOf(stripe), batch, split[stripe]));
-    });
-    return JoinPushes(std::move(pushes), OptionsWith(*push_threads_));
+    std::vector<std::unique_ptr<OutgoingPush>> pushes(count());
+    const auto start = [&](ServerConnection& server, uint32_t stripe) {
+      pushes[stripe] = server.StartPush(numbered, stripes_.SizeOf(stripe), batch, split[stripe]);
+    };
+    if (rows.empty()) {
+      ForEachServer(start);
+    } else {
+      AtOnce(*push_threads_, start);
+    }
+    return JoinPushes(std::move(pushes), OptionsWith(push_threads_));
   }
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     if (servers_.empty()) return first_->StartPull(request);
+    const absl::Status connected = CheckConnected();
+    if (!connected.ok()) return FailedPull(connected);
     PullRequest numbered = request;
     numbered.number = ++pulls_;
     std::vector<std::unique_ptr<PendingPull>> pulls;
     ForEachServer(
         [&](ServerConnection& server, uint32_t) { pulls.push_back(server.StartPull(numbered)); });
-    return JoinPulls(std::move(pulls), OptionsWith(*pull_threads_));
+    return JoinPulls(std::move(pulls), OptionsWith(pull_threads_));
   }
 
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                             const std::vector<RowIds>& rows) override {
     if (servers_.empty()) return first_->StartRowPull(request, rows);
+    const absl::Status connected = CheckConnected();
+    if (!connected.ok()) return FailedPull(connected);
     PullRequest numbered = request;
     numbered.number = ++pulls_;
     std::vector<RowsOfServer> split = SplitRows(rows, count());
-    std::vector<std::unique_ptr<PendingPull>> pulls;
-    ForEachServer([&](ServerConnection& server, uint32_t stripe) {
-      pulls.push_back(server.StartRowPull(numbered, split[stripe].rows));
+    std::vector<std::unique_ptr<PendingPull>> pulls(count());
+    AtOnce(*row_threads_, [&](ServerConnection& server, uint32_t stripe) {
+      pulls[stripe] = server.StartRowPull(numbered, split[stripe].rows);
     });
     return JoinRowPulls(std::move(pulls), RowPlaces(rows, split, tables_),
-                        OptionsWith(*row_threads_));
+                        OptionsWith(row_threads_));
   }
 
  private:
@@ -124,8 +138,8 @@ class StripedConnection final : public ServerConnection {
     row_threads_ = addresses.empty() ? nullptr : MakeThreads("rows");
   }
 
-  std::unique_ptr<ExecutorPool> MakeThreads(const std::string& name) const {
-    return std::make_unique<ExecutorPool>(count(), name);
+  std::shared_ptr<Executor> MakeThreads(const std::string& name) const {
+    return std::make_shared<ExecutorPool>(count(), name);
   }
 
   absl::Status DialMissing() {
@@ -139,6 +153,25 @@ class StripedConnection final : public ServerConnection {
     return absl::OkStatus();
   }
 
+  // Servers are missing if Join() has failed.
+  absl::Status CheckConnected() const {
+    for (uint32_t i = 1; i < servers_.size(); ++i) {
+      if (servers_[i] != nullptr) continue;
+      return NamedError(i, addresses_, absl::UnavailableError("it is not connected"));
+    }
+    return absl::OkStatus();
+  }
+
+  // The same as ForEachServer(), at the same time: a call that sends ids or rows blocks until the
+  // server has taken most of them.
+  template <typename Act>
+  void AtOnce(Executor& threads, const Act& act) {
+    ForEachServer([&](ServerConnection& server, uint32_t stripe) {
+      threads.Run([&act, &server, stripe] { act(server, stripe); });
+    });
+    threads.Drain();
+  }
+
   // Calls act(connection, stripe) for each server.
   template <typename Act>
   void ForEachServer(const Act& act) {
@@ -146,8 +179,8 @@ class StripedConnection final : public ServerConnection {
     for (uint32_t i = 1; i < servers_.size(); ++i) act(*servers_[i], i);
   }
 
-  StripedCallOptions OptionsWith(Executor& threads) const {
-    return {stripes_, addresses_, threads, patience_};
+  StripedCallOptions OptionsWith(std::shared_ptr<Executor> threads) const {
+    return {stripes_, addresses_, std::move(threads), patience_};
   }
 
   const std::unique_ptr<ServerConnection> first_;
@@ -163,10 +196,10 @@ class StripedConnection final : public ServerConnection {
   uint64_t pulls_ = 0;                      // of this session
   std::vector<TableSpec> tables_;
   // Pulls have their own, since a pull may be read while a push goes on, and rows while a pull
-  // does.
-  std::unique_ptr<ExecutorPool> push_threads_;
-  std::unique_ptr<ExecutorPool> pull_threads_;
-  std::unique_ptr<ExecutorPool> row_threads_;
+  // does. Calls share them, since rows may be read when the connection is gone.
+  std::shared_ptr<Executor> push_threads_;
+  std::shared_ptr<Executor> pull_threads_;
+  std::shared_ptr<Executor> row_threads_;
 };
 
 }  // namespace

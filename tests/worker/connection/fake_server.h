@@ -19,17 +19,18 @@
 namespace sluice {
 
 // Where a call is.
-enum class Phase { kSend, kFinish, kRead, kOffer };
+enum class CallPhase { kSend, kFinish, kRead, kOffer };
 
 // Outlives the connections to it. A test sets its fields before the call that they concern.
 class FakeServer {
  public:
   // ---- What it does ----
-  absl::Status fault;           // the end of every call that gets to `fails`
-  std::set<Phase> fails = {};   // fail there
-  std::set<Phase> blocks = {};  // wait there until they are cancelled, or `go` is notified
+  absl::Status fault;               // the end of every call that gets to `fails`
+  std::set<CallPhase> fails = {};   // fail there
+  std::set<CallPhase> blocks = {};  // wait there until they are cancelled, or `go` is notified
   absl::Notification* go = nullptr;
   std::function<void()> on_fault = [] {};  // called when a call has failed
+  std::function<void()> on_start = [] {};  // called when a push or a pull of rows starts
   absl::Status reconnect;                  // the result of Reconnect()
   PushOutcome outcome;
   InitializeOutcome initialized = {true, Step(0)};
@@ -68,7 +69,7 @@ class FakeCall {
   }
 
   // OK, or the error of that phase.
-  absl::Status Enter(Phase phase) {
+  absl::Status Enter(CallPhase phase) {
     if (server_.fails.count(phase) > 0) {
       server_.on_fault();
       return server_.fault;
@@ -92,7 +93,7 @@ class FakePush final : public OutgoingPush {
 
   bool Send(uint64_t offset, const SharedFloats& part) override {
     ++server_.calls_of_send;
-    if (!call_.Enter(Phase::kSend).ok()) return false;
+    if (!call_.Enter(CallPhase::kSend).ok()) return false;
     if (part.values.empty()) return true;
     std::copy(part.values.begin(), part.values.end(), server_.received.begin() + offset);
     server_.sends.push_back(part.values.size());
@@ -102,9 +103,9 @@ class FakePush final : public OutgoingPush {
   bool Send(const EncodedChunk&) override { return false; }
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
     server_.summary = summary;
-    absl::Status end = call_.Enter(Phase::kFinish);
+    absl::Status end = call_.Enter(CallPhase::kFinish);
     // What made Send() fail is the result of Finish().
-    if (end.ok() && server_.fails.count(Phase::kSend) > 0) end = server_.fault;
+    if (end.ok() && server_.fails.count(CallPhase::kSend) > 0) end = server_.fault;
     if (!end.ok()) return end;
     return server_.outcome;
   }
@@ -124,7 +125,7 @@ class FakePull final : public PendingPull {
   explicit FakePull(FakeServer& server) : server_(server), call_(server) {}
 
   absl::StatusOr<PullHeader> Read(const StripeSpan<float>& to) override {
-    const absl::Status entered = call_.Enter(Phase::kRead);
+    const absl::Status entered = call_.Enter(CallPhase::kRead);
     if (!entered.ok()) return entered;
     if (server_.header.not_modified) return server_.header;
     wrote_ = true;
@@ -154,7 +155,7 @@ class FakeOffer final : public PendingOffer {
 
   absl::StatusOr<InitializeOutcome> Send(const StripeSpan<const float>& parameters) override {
     Gather(parameters, 0, parameters.size(), server_.received.data());
-    const absl::Status entered = call_.Enter(Phase::kOffer);
+    const absl::Status entered = call_.Enter(CallPhase::kOffer);
     if (!entered.ok()) return entered;
     return server_.initialized;
   }
@@ -177,7 +178,10 @@ class FakeConnection final : public ServerConnection {
     ++server_.reconnects;
     return server_.reconnect;
   }
-  absl::StatusOr<JobEvent> NextEvent(absl::Duration) override { return JobEvent(); }
+  absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override {
+    if (longest < absl::InfiniteDuration()) return absl::DeadlineExceededError("nothing happened");
+    return JobEvent();
+  }
   void AwaitRetry(absl::Duration) override {}
   std::unique_ptr<PendingOffer> StartOffer(SessionId, uint32_t attempt,
                                            uint64_t elements) override {
@@ -187,6 +191,7 @@ class FakeConnection final : public ServerConnection {
   }
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
+    server_.on_start();
     server_.rows = rows;
     server_.attempts.push_back(header.attempt);
     server_.batches.push_back(batch);
@@ -202,6 +207,7 @@ class FakeConnection final : public ServerConnection {
   }
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                             const std::vector<RowIds>& rows) override {
+    server_.on_start();
     server_.pulls.push_back(request.number);
     server_.wanted = rows;
     return std::make_unique<FakePull>(server_);

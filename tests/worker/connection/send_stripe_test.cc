@@ -67,7 +67,7 @@ TEST_F(SendStripeTest, NothingIsSentOfNothing) {
 }
 
 TEST_F(SendStripeTest, EndsWithThePush) {
-  server_.fails = {Phase::kSend};
+  server_.fails = {CallPhase::kSend};
   server_.fault = absl::UnavailableError("gone");
   EXPECT_FALSE(Send(3 * kChunkElements, 0, 3 * kChunkElements / 2));
   EXPECT_EQ(server_.calls_of_send, 1);

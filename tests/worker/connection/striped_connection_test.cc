@@ -58,8 +58,12 @@ class StripedConnectionTest : public ::testing::Test {
   }
 
   absl::StatusOr<Welcome> JoinAgain() {
+    TableSpec table;
+    table.name = "items";
+    table.width = 1;
+    const Layout vector = ParametersOnly(static_cast<uint32_t>(stripes_.size()));
     JoinRequest request;
-    request.layout = ParametersOnly(static_cast<uint32_t>(stripes_.size()));
+    request.layout = *Layout::Create(vector.ranges(), {table});
     return connection_->Join(request);
   }
 
@@ -90,10 +94,10 @@ class StripedConnectionTest : public ::testing::Test {
   }
 
   // The end of a call that gets to that phase.
-  absl::Status Meet(Phase phase) {
-    if (phase == Phase::kRead) return Pull().status();
+  absl::Status Meet(CallPhase phase) {
+    if (phase == CallPhase::kRead) return Pull().status();
     const Values vector = Counting(stripes_.size());
-    if (phase == Phase::kOffer) return connection_->Initialize(SessionId(1), vector).status();
+    if (phase == CallPhase::kOffer) return connection_->Initialize(SessionId(1), vector).status();
     return Push(vector).status();
   }
 
@@ -305,10 +309,28 @@ TEST_F(StripedConnectionTest, AServerThatHasMovedIsDialedAgain) {
   EXPECT_THAT(dialed_, ElementsAre("host:1", "host:2", "other:1"));
 }
 
+// A worker that could not join again may still be used, and then tries once more.
+TEST_F(StripedConnectionTest, CallsFailWhileAServerIsMissing) {
+  ASSERT_THAT(Join(100), IsOk());
+  ASSERT_THAT(connection_->Reconnect(), IsOk());
+  unreachable_ = "host:2";
+  ASSERT_THAT(JoinAgain(), HasCode(kUnavailable, _));
+  const auto missing = HasCode(kUnavailable, "server 2 of 3 at host:2: it is not connected");
+  for (const CallPhase phase : {CallPhase::kSend, CallPhase::kRead, CallPhase::kOffer}) {
+    EXPECT_THAT(Meet(phase), missing);
+  }
+  Values row(1);
+  EXPECT_THAT(connection_->StartRowPull(PullRequest(), {{0, {1}}})->Read(absl::MakeSpan(row)),
+              missing);
+  unreachable_.clear();
+  ASSERT_THAT(JoinAgain(), IsOk());
+  EXPECT_THAT(Meet(CallPhase::kSend), IsOk());
+}
+
 // ---- Failures ----
 
 struct Place {
-  Phase phase;
+  CallPhase phase;
   uint32_t server;
 };
 
@@ -319,8 +341,8 @@ std::string PlaceName(const ::testing::TestParamInfo<Place>& info) {
 
 // Where a failure ends the call to all servers.
 std::vector<Place> AllPlaces() {
-  std::vector<Place> places = {{Phase::kSend, 0}};
-  for (const Phase phase : {Phase::kFinish, Phase::kRead, Phase::kOffer}) {
+  std::vector<Place> places = {{CallPhase::kSend, 0}};
+  for (const CallPhase phase : {CallPhase::kFinish, CallPhase::kRead, CallPhase::kOffer}) {
     for (uint32_t server = 0; server < kServers; ++server) places.push_back({phase, server});
   }
   return places;
@@ -371,11 +393,11 @@ TEST_P(StripedFailureTest, CancelEndsEveryCall) {
   std::unique_ptr<PendingPull> pull;
   std::unique_ptr<PendingOffer> offer;
   std::thread caller;
-  if (GetParam().phase == Phase::kRead) {
+  if (GetParam().phase == CallPhase::kRead) {
     pull = connection_->StartPull(PullRequest());
     caller = std::thread([&] { EXPECT_FALSE(pull->Read(absl::MakeSpan(vector)).ok()); });
     pull->Cancel();
-  } else if (GetParam().phase == Phase::kOffer) {
+  } else if (GetParam().phase == CallPhase::kOffer) {
     offer = connection_->StartOffer(SessionId(1), 0, 1000);
     caller = std::thread([&] { EXPECT_FALSE(offer->Send(absl::MakeConstSpan(vector)).ok()); });
     offer->Cancel();
@@ -393,7 +415,7 @@ TEST_P(StripedFailureTest, CancelEndsEveryCall) {
 TEST_F(StripedConnectionTest, APushThatTheSequencerHasEndedIsSentNoMore) {
   const uint32_t size = kServers * 3 * kChunkElements;
   ASSERT_THAT(Join(size, absl::ZeroDuration()), IsOk());
-  servers_[0].fails = {Phase::kSend};
+  servers_[0].fails = {CallPhase::kSend};
   servers_[0].fault = absl::UnavailableError("it broke");
   const auto push = StartPush();
   const SharedFloats gradient = Share(Values(size));
@@ -406,7 +428,7 @@ TEST_F(StripedConnectionTest, APushThatTheSequencerHasEndedIsSentNoMore) {
 TEST_F(StripedConnectionTest, AnErrorThatAnotherServerFindsEarlyIsJudgedByTheSequencer) {
   const uint32_t size = kServers * 3 * kChunkElements;
   ASSERT_THAT(Join(size), IsOk());
-  servers_[1].fails = {Phase::kSend};
+  servers_[1].fails = {CallPhase::kSend};
   servers_[1].fault = MakeError(Reason::kNotFinite, "element 7 is NaN");
   servers_[0].outcome.disposition = Disposition::kSkipped;
   const auto push = StartPush();
@@ -421,12 +443,43 @@ TEST_F(StripedConnectionTest, AnErrorThatAnotherServerFindsEarlyIsJudgedByTheSeq
   EXPECT_EQ(outcome->disposition, Disposition::kSkipped);
 }
 
+// ---- Rows ----
+
+TEST_F(StripedConnectionTest, PushesAndPullsOfRowsStartOnAllServersAtOnce) {
+  ASSERT_THAT(Join(100), IsOk());
+  const std::vector<RowId> ids = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (const bool push : {true, false}) {
+    std::atomic<uint32_t> started{0};
+    absl::Notification all;
+    for (FakeServer& server : servers_) {
+      server.on_start = [&] {
+        if (++started == kServers) all.Notify();
+        EXPECT_TRUE(all.WaitForNotificationWithTimeout(absl::Seconds(10)));
+      };
+    }
+    if (push) {
+      const RowGradients rows = {{{0, ids}, Share(Values(8))}};
+      connection_->StartPush(PushHeader(), 100, BatchIs::kInHeader, rows);
+    } else {
+      connection_->StartRowPull(PullRequest(), {{0, ids}});
+    }
+    EXPECT_EQ(started, kServers);
+  }
+}
+
+TEST_F(StripedConnectionTest, RowsThatWereAskedForMayBeReadWhenTheConnectionIsGone) {
+  ASSERT_THAT(Join(100), IsOk());
+  const auto pull = connection_->StartRowPull(PullRequest(), {{0, {}}});
+  connection_ = nullptr;
+  EXPECT_THAT(pull->Read(absl::Span<float>()), IsOk());
+}
+
 // ---- The sequencer's answer ----
 
 TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAPush) {
   ASSERT_THAT(Join(1000), IsOk());
-  servers_[1].blocks = {Phase::kFinish};
-  servers_[2].blocks = {Phase::kFinish};
+  servers_[1].blocks = {CallPhase::kFinish};
+  servers_[2].blocks = {CallPhase::kFinish};
   EXPECT_THAT(Push(Counting(1000)), IsOk());
   EXPECT_EQ(servers_[1].cancelled, 1);
   EXPECT_EQ(servers_[2].cancelled, 1);
@@ -435,7 +488,7 @@ TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAPush) {
 TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAnOffer) {
   ASSERT_THAT(Join(1000), IsOk());
   servers_[0].initialized = {false, Step(5)};
-  servers_[1].blocks = {Phase::kOffer};
+  servers_[1].blocks = {CallPhase::kOffer};
   const auto outcome = connection_->Initialize(SessionId(1), Counting(1000));
   ASSERT_THAT(outcome, IsOk());
   EXPECT_FALSE(outcome->accepted);
@@ -448,9 +501,9 @@ TEST_F(StripedConnectionTest, TheSequencersAnswerCountsAlsoIfAnotherServerIsFast
   ASSERT_THAT(Join(1000), IsOk());
   absl::Notification dropped;
   servers_[0].outcome.disposition = Disposition::kStaleDropped;
-  servers_[0].blocks = {Phase::kFinish};
+  servers_[0].blocks = {CallPhase::kFinish};
   servers_[0].go = &dropped;
-  for (const Phase phase : {Phase::kSend, Phase::kFinish}) {
+  for (const CallPhase phase : {CallPhase::kSend, CallPhase::kFinish}) {
     servers_[2].fails = {phase};
     servers_[2].fault = absl::CancelledError("the push was answered by the sequencer");
     servers_[2].on_fault = [&] {
@@ -466,10 +519,10 @@ TEST_F(StripedConnectionTest, TheSequencersAnswerCountsAlsoIfAnotherServerIsFast
 TEST_F(StripedConnectionTest, TheSequencersErrorSaysMore) {
   ASSERT_THAT(Join(1000), IsOk());
   absl::Notification dropped;
-  servers_[0].fails = {Phase::kRead};
+  servers_[0].fails = {CallPhase::kRead};
   servers_[0].fault = MakeError(Reason::kDraining, "the server is going down");
   servers_[0].on_fault = [&] { dropped.WaitForNotification(); };
-  servers_[1].fails = {Phase::kRead};
+  servers_[1].fails = {CallPhase::kRead};
   servers_[1].fault = absl::CancelledError("the pull was dropped");
   servers_[1].on_fault = [&] { dropped.Notify(); };
   EXPECT_THAT(Pull(), IsError(Reason::kDraining, HasSubstr("going down")));
@@ -480,7 +533,7 @@ TEST_F(StripedConnectionTest, OnlyTheSequencerAnswersAPush) {
   servers_[0].outcome.disposition = Disposition::kPartTaken;
   EXPECT_THAT(Push(Counting(1000)), HasCode(kInternal, _));
   servers_[0].outcome.disposition = Disposition::kAccepted;
-  servers_[0].blocks = {Phase::kFinish};
+  servers_[0].blocks = {CallPhase::kFinish};
   servers_[1].outcome.disposition = Disposition::kAccepted;
   ASSERT_THAT(Join(1000, absl::ZeroDuration()), IsOk());
   EXPECT_THAT(Push(Counting(1000)), HasCode(kInternal, HasSubstr("server 1 of 3")));
@@ -491,12 +544,12 @@ TEST_F(StripedConnectionTest, OnlyTheSequencerAnswersAPush) {
 TEST_F(StripedConnectionTest, APullThatFailsHalfwayHasWritten) {
   ASSERT_THAT(Join(1000, absl::ZeroDuration()), IsOk());
   OfferForPull(Counting(1000));
-  servers_[1].fails = {Phase::kRead};
+  servers_[1].fails = {CallPhase::kRead};
   servers_[1].fault = absl::UnavailableError("it broke");
   EXPECT_THAT(Pull(), HasCode(kUnavailable, _));
   EXPECT_TRUE(wrote_);
-  servers_[0].blocks = {Phase::kRead};
-  servers_[2].blocks = {Phase::kRead};
+  servers_[0].blocks = {CallPhase::kRead};
+  servers_[2].blocks = {CallPhase::kRead};
   EXPECT_THAT(Pull(), HasCode(kUnavailable, _));
   EXPECT_FALSE(wrote_);
 }

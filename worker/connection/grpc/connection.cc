@@ -47,6 +47,7 @@ class GrpcConnection final : public ServerConnection {
   // `channel` is connected.
   GrpcConnection(GrpcConnectionOptions options, GrpcChannel channel)
       : options_(std::move(options)),
+        transforms_(std::make_shared<const TransformRegistry>(options_.transforms)),
         pull_encoding_(options_.pull_encoding),
         checksums_(ChecksumsFor(options_.address)),
         channel_(std::move(channel)),
@@ -136,16 +137,15 @@ class GrpcConnection final : public ServerConnection {
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
     return StartGrpcPull(*streams_, request, shared,
                          {options_.pull_timeout, options_.token, options_.trace, pull_encoding_,
-                          UseLanes(), &options_.transforms});
+                          UseLanes(), transforms_});
   }
 
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                             const std::vector<RowIds>& rows) override {
     const bool of_matrices = pull_encoding_.transform == ValueTransform::kLowRank;
-    return StartGrpcRowPull(
-        *streams_, request, rows,
-        {options_.pull_timeout, options_.token, options_.trace,
-         of_matrices ? Encoding() : pull_encoding_, LaneUse(), &options_.transforms});
+    return StartGrpcRowPull(*streams_, request, rows,
+                            {options_.pull_timeout, options_.token, options_.trace,
+                             of_matrices ? Encoding() : pull_encoding_, LaneUse(), transforms_});
   }
 
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override {
@@ -228,6 +228,7 @@ class GrpcConnection final : public ServerConnection {
   }
 
   const GrpcConnectionOptions options_;
+  const std::shared_ptr<const TransformRegistry> transforms_;
   Encoding pull_encoding_;
   const Checksums checksums_;  // of chunks that are not encoded
   GrpcChannel channel_;

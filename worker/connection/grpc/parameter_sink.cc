@@ -57,7 +57,7 @@ absl::Status GrpcParameterSink::Take(const grpc::ByteBuffer& message) {
   const auto chunk = DecodeChunk<v1::PullParamsResponse>(message);
   if (!chunk.ok()) {
     const bool no_chunk = ReasonOf(chunk.status()) == Reason::kBadArgument;
-    return no_chunk ? UnexpectedMessage("PullParams", "chunk") : chunk.status();
+    return no_chunk ? UnexpectedMessage(call_, "chunk") : chunk.status();
   }
   {
     absl::MutexLock lock(&mu_);

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/encoding/transform_registry.h"
 #include "common/tensor/coverage.h"
@@ -20,11 +21,12 @@ namespace sluice {
 // Any thread may use it. Several chunks are decoded at once, each into its own elements.
 class GrpcParameterSink {
  public:
-  // Writes to `parameters`. They outlive the sink, and so do `transforms`, and `trace` unless it is
-  // null.
-  GrpcParameterSink(const StripeSpan<float>& parameters, const TransformRegistry& transforms,
-                    Trace* trace)
-      : parameters_(parameters),
+  // Writes to `parameters` what the answer to `call` brings. All outlive the sink, and so do
+  // `transforms`, and `trace` unless it is null.
+  GrpcParameterSink(absl::string_view call, const StripeSpan<float>& parameters,
+                    const TransformRegistry& transforms, Trace* trace)
+      : call_(call),
+        parameters_(parameters),
         size_(parameters.size()),
         transforms_(transforms),
         trace_(trace),
@@ -51,6 +53,7 @@ class GrpcParameterSink {
   uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  const absl::string_view call_;
   const StripeSpan<float> parameters_;
   const uint64_t size_;  // of the parameters
   const TransformRegistry& transforms_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/wire/chunk.h"
@@ -37,7 +38,8 @@ class GrpcPullCall {
   // `shared` is null if the parameters are to come through the socket; it outlives the call.
   GrpcPullCall(grpc::GenericStub& stub, const PullRequest& request, SharedParameters* shared,
                const GrpcPullOptions& options)
-      : request_(request),
+      : name_("PullParams"),
+        request_(request),
         shared_(shared),
         options_(options),
         stream_(stub, kPullParams, options.timeout, options.token) {
@@ -48,7 +50,8 @@ class GrpcPullCall {
 
   GrpcPullCall(grpc::GenericStub& stub, const PullRequest& request, const std::vector<RowIds>& rows,
                const GrpcPullOptions& options)
-      : request_(request),
+      : name_("PullRows"),
+        request_(request),
         shared_(nullptr),
         options_(options),
         stream_(stub, kPullRows, options.timeout, options.token) {
@@ -93,7 +96,7 @@ class GrpcPullCall {
   }
 
   absl::StatusOr<PullHeader> ReadAll(const StripeSpan<float>& parameters) {
-    GrpcParameterSink sink(parameters, *options_.transforms, options_.trace);
+    GrpcParameterSink sink(name_, parameters, *options_.transforms, options_.trace);
     absl::StatusOr<PullHeader> header = ReadInto(sink, parameters);
     wrote_ = wrote_ || sink.wrote();
     return header;
@@ -108,23 +111,23 @@ class GrpcPullCall {
                                                      options_.token, sink));
     }
     v1::PullParamsResponse message;
-    if (!ReadHeader(&message)) return UnexpectedMessage("PullParams", "header");
+    if (!ReadHeader(&message)) return UnexpectedMessage(name_, "header");
     const PullHeader header = FromProto(message.header());
     const TraceSpan span(options_.trace, kPullRow, "pull", header.step);
     grpc::ByteBuffer bytes;
     if (header.not_modified) {
-      if (request_.have_step != header.step) return UnexpectedMessage("PullParams", "parameters");
-      if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
+      if (request_.have_step != header.step) return UnexpectedMessage(name_, "parameters");
+      if (Next(&bytes)) return UnexpectedMessage(name_, "end");
       return header;
     }
     if (message.header().has_shared()) {
       const auto to = parameters.OnePiece(0, parameters.size());
-      if (shared_ == nullptr || !to.has_value()) return UnexpectedMessage("PullParams", "chunks");
+      if (shared_ == nullptr || !to.has_value()) return UnexpectedMessage(name_, "chunks");
       const TraceSpan decode(options_.trace, kPullRow, "decode");
       const v1::SharedParameters& where = message.header().shared();
       wrote_ = true;
       sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), *to);
-      if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
+      if (Next(&bytes)) return UnexpectedMessage(name_, "end");
       return header;
     }
     const absl::Time begin = RealClock().Now();
@@ -138,6 +141,7 @@ class GrpcPullCall {
     return header;
   }
 
+  const absl::string_view name_;  // of the call, for errors
   const PullRequest request_;
   SharedParameters* const shared_;
   const GrpcPullOptions options_;

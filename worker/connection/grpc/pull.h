@@ -25,8 +25,7 @@ struct GrpcPullOptions {
   Trace* trace = nullptr;  // of this process, if any; outlives the pull
   Encoding encoding;       // of the parameters; plain with shared memory
   LaneUse lanes;           // none with shared memory
-  // Decodes the parameters; outlives the pull. Never null.
-  const TransformRegistry* transforms = nullptr;
+  std::shared_ptr<const TransformRegistry> transforms;  // decode the parameters; never null
 };
 
 // Starts to ask for a step, and returns at once. `shared` is null if the parameters should come
@@ -36,6 +35,7 @@ std::unique_ptr<PendingPull> StartGrpcPull(grpc::GenericStub& stub, const PullRe
                                            const GrpcPullOptions& options);
 
 // Starts to ask for rows; see ServerConnection::StartRowPull(). `options` has no lanes.
+// Only the trace outlives it.
 std::unique_ptr<PendingPull> StartGrpcRowPull(grpc::GenericStub& stub, const PullRequest& request,
                                               const std::vector<RowIds>& rows,
                                               const GrpcPullOptions& options);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/encoding/encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
@@ -54,6 +55,11 @@ class FakeServer final : public v1::ParameterServer::Service {
     for (const v1::PullParamsResponse& message : pull) writer->Write(message);
     return grpc::Status::OK;
   }
+  grpc::Status PullRows(grpc::ServerContext*, const v1::PullRowsRequest*,
+                        grpc::ServerWriter<v1::PullParamsResponse>* writer) override {
+    for (const v1::PullParamsResponse& message : pull) writer->Write(message);
+    return grpc::Status::OK;
+  }
   grpc::Status PushGradients(grpc::ServerContext*, grpc::ServerReader<v1::PushGradientsRequest>*,
                              v1::PushGradientsResponse* response) override {
     *response = pushed;
@@ -89,6 +95,13 @@ class GrpcConnectionGarbageTest : public ::testing::Test {
                                   const PullRequest& request = PullRequest()) {
     server_.pull = messages;
     return ConnectTo(server_.address())->StartPull(request)->Read(Parameters());
+  }
+
+  // The same of three rows of two elements.
+  absl::StatusOr<PullHeader> PullRows(const std::vector<v1::PullParamsResponse>& messages) {
+    server_.pull = messages;
+    const auto connection = ConnectTo(server_.address());
+    return connection->StartRowPull(PullRequest(), {{0, {1, 2, 3}}})->Read(Parameters());
   }
 
   absl::Status Join(const std::vector<v1::JoinEvent>& events) {
@@ -138,6 +151,39 @@ TEST_F(GrpcConnectionGarbageTest, RefusesChunksThatOverlap) {
 TEST_F(GrpcConnectionGarbageTest, RefusesAPullThatLacksAChunk) {
   EXPECT_THAT(Pull({HeaderAt(5), Chunk(0, {1, 2, 3, 4})}),
               IsError(Reason::kBadChunk, HasSubstr("elements 4 to 5 are missing")));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesOtherRowsThanItHasAskedFor) {
+  const Values values = {1, 2, 3, 4, 5, 6};
+  EXPECT_THAT(PullRows({HeaderAt(5), Chunk(0, values)}), IsOk());
+  EXPECT_EQ(ValuesOf(Parameters()), values);
+  EXPECT_THAT(PullRows({HeaderAt(5), Chunk(0, Values(8, 9))}),
+              IsError(Reason::kBadChunk, HasSubstr("lies outside the vector of 6 elements")));
+  EXPECT_THAT(PullRows({HeaderAt(5), Chunk(0, {1, 2, 3, 4})}),
+              IsError(Reason::kBadChunk, HasSubstr("elements 4 to 5 are missing")));
+  EXPECT_THAT(PullRows({HeaderAt(5), Chunk(0, values), Chunk(2, {9, 9})}),
+              IsError(Reason::kBadChunk, HasSubstr("overlaps")));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesAnAnswerToAPullOfRowsThatHasNone) {
+  v1::PullParamsResponse shared = HeaderAt(5);
+  shared.mutable_header()->mutable_shared()->set_generation(1);
+  const auto refused = HasCode(absl::StatusCode::kInternal, HasSubstr("answer to PullRows has no"));
+  EXPECT_THAT(PullRows({}), refused);
+  EXPECT_THAT(PullRows({Chunk(0, {1, 2})}), refused);
+  EXPECT_THAT(PullRows({NotModifiedAt(5)}), refused);
+  EXPECT_THAT(PullRows({HeaderAt(5), HeaderAt(5)}), refused);
+  EXPECT_THAT(PullRows({shared}), refused);
+}
+
+// What decodes the rows is not the connection's.
+TEST_F(GrpcConnectionGarbageTest, ReadsRowsThatWereAskedForWhenTheConnectionIsGone) {
+  server_.pull = {HeaderAt(5), Chunk(0, {1, 2, 3, 4, 5, 6})};
+  auto connection = ConnectTo(server_.address());
+  connection->UsePullEncoding(*ParseEncoding("bfloat16"));
+  const auto pull = connection->StartRowPull(PullRequest(), {{0, {1, 2, 3}}});
+  connection = nullptr;
+  EXPECT_THAT(pull->Read(Parameters()), IsOk());
 }
 
 // The caller's parameters are a mixture only after the third.

@@ -45,7 +45,7 @@ class GrpcLaneTest : public ::testing::Test {
 TEST_F(GrpcLaneTest, APullGivesUpALaneThatWaits) {
   Values parameters(3);
   const TransformRegistry transforms = BuiltinTransforms();
-  GrpcParameterSink sink(absl::MakeSpan(parameters), transforms, nullptr);
+  GrpcParameterSink sink("PullParams", absl::MakeSpan(parameters), transforms, nullptr);
   { GrpcPullLane lane(lane_, name_, kDeadline, "", sink); }
   EXPECT_THAT(sink.AwaitComplete(), HasCode(absl::StatusCode::kUnavailable, ::testing::_));
 }

@@ -24,7 +24,7 @@ class GrpcParameterSinkTest : public ::testing::Test {
 
   const TransformRegistry transforms_ = BuiltinTransforms();
   Values parameters_ = {0, 0, 0, 0};
-  GrpcParameterSink sink_{absl::MakeSpan(parameters_), transforms_, nullptr};
+  GrpcParameterSink sink_{"PullParams", absl::MakeSpan(parameters_), transforms_, nullptr};
 };
 
 TEST_F(GrpcParameterSinkTest, AllElementsAreEnoughHoweverALaneEnded) {
