@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,6 +19,7 @@
 #include "common/tensor/coverage.h"
 #include "common/tensor/shared_floats.h"
 #include "worker/client/round_report.h"
+#include "worker/client/row_pull.h"
 #include "worker/compression/auto_encodings.h"
 #include "worker/compression/gradient_encoder.h"
 #include "worker/connection/server_connection.h"
@@ -69,13 +71,14 @@ class ParameterClient {
 
   // Writes rows to `to`, one after the other: of tables in ascending order, and their ids. They are
   // of a step that is not earlier than the parameters that this worker holds. Repeats the pull as
-  // PushPull() does, and joins again if the session ends.
+  // PushPull() does, and joins again if the session ends. There may be any number of ids: rows that
+  // do not fit into one call are pulled by several, which may bring different steps. BAD_ARGUMENT
+  // if `to` has another size than the rows, FAILED_PRECONDITION after Leave().
   absl::Status PullRows(const std::vector<RowIds>& rows, absl::Span<float> to);
   // Begins to pull them, and returns at once. FinishRows() takes what this returned, and does what
   // PullRows() does if it has failed. Other calls may be made between the two.
-  std::unique_ptr<PendingPull> StartRows(const std::vector<RowIds>& rows);
-  absl::Status FinishRows(std::unique_ptr<PendingPull> pull, const std::vector<RowIds>& rows,
-                          absl::Span<float> to);
+  RowPull StartRows(const std::vector<RowIds>& rows);
+  absl::Status FinishRows(RowPull pull, absl::Span<float> to);
 
   // Adds an attachment to the next push that begins. BAD_ARGUMENT if that push has too many.
   absl::Status Attach(Attachment attachment);
@@ -117,6 +120,13 @@ class ParameterClient {
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
   absl::Status Rejoin();
   absl::Status CheckHasRows() const;
+  absl::StatusOr<uint64_t> RowElements(const std::vector<RowIds>& rows) const;
+  absl::Status CheckFinish(const RowPull& pull, absl::Span<float> to) const;
+  PullRequest RowRequest() const;
+  void StartPart(RowPull::Part& part);
+  absl::Status ReadPart(RowPull::Part& part, absl::Span<float> to);
+  absl::Status ReadOnce(RowPull::Part& part, absl::Span<float> to);
+  bool AreLateEnough(const PullHeader& rows) const;
   void LogReturn() const;
   struct Round {  // a push, of which a part may have been sent
     PushHeader header;
@@ -153,6 +163,7 @@ class ParameterClient {
   Welcome welcome_;                     // of the latest session
   bool server_has_parameters_ = false;  // as far as the latest session has shown
   bool complete_ = true;                // see parameters_complete()
+  bool left_ = false;                   // Leave() was called
   Step step_;                           // of the parameters that this worker holds
   Incarnation incarnation_;             // of the server that made that step
   double learning_rate_ = 0;            // of that step; 0 if unknown

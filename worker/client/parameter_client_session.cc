@@ -227,6 +227,7 @@ absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
 }
 
 absl::Status ParameterClient::Leave(const Results& results) {
+  left_ = true;
   const absl::Status left = connection_->Leave(welcome_.session, results);
   // The session has ended already. That is no error, since all pushes were answered.
   const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();

@@ -1,55 +1,40 @@
 #include "worker/torch/client_rows.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "worker/torch/remote_error.h"
 
 namespace sluice {
-namespace {
-
-constexpr size_t kMostIds = 400'000;  // of one pull
-
-}  // namespace
 
 class ClientRows::Pull final : public PendingRows {
  public:
-  Pull(std::shared_ptr<ClientRows> owner, uint32_t table, const std::vector<RowId>& ids)
-      : owner_(std::move(owner)) {
-    for (size_t begin = 0; begin < ids.size(); begin += kMostIds) {
-      const size_t end = std::min(ids.size(), begin + kMostIds);
-      const auto from = ids.begin() + static_cast<ptrdiff_t>(begin);
-      parts_.push_back({{{table, {from, ids.begin() + static_cast<ptrdiff_t>(end)}}}, nullptr});
-      parts_.back().pull = owner_->client_.StartRows(parts_.back().rows);
-    }
-    count_ = ids.size();
-  }
+  Pull(std::shared_ptr<ClientRows> owner, RowPull rows)
+      : owner_(std::move(owner)), rows_(std::move(rows)) {}
 
   void Read(absl::Span<float> rows) override {
-    owner_->await_();
-    const size_t width = count_ == 0 ? 0 : rows.size() / count_;
-    for (Part& part : parts_) {
-      const size_t size = part.rows.front().ids.size() * width;
-      ThrowIfError(
-          owner_->client_.FinishRows(std::move(part.pull), part.rows, rows.subspan(0, size)));
-      rows.remove_prefix(size);
-    }
+    ThrowIfError(owner_->client().FinishRows(std::move(rows_), rows));
   }
 
  private:
-  struct Part {
-    std::vector<RowIds> rows;  // of one table
-    std::unique_ptr<PendingPull> pull;
-  };
-
   const std::shared_ptr<ClientRows> owner_;
-  std::vector<Part> parts_;
-  size_t count_ = 0;
+  RowPull rows_;
 };
 
-std::unique_ptr<PendingRows> ClientRows::Start(uint32_t table, const std::vector<RowId>& ids) {
+ParameterClient& ClientRows::client() const {
+  if (client_ == nullptr) {
+    throw RemoteError(
+        absl::FailedPreconditionError("rows are pulled after the RemoteOptimizer of their model "
+                                      "was destroyed; keep it for as long "
+                                      "as the model is used"));
+  }
   await_();
-  return std::make_unique<Pull>(shared_from_this(), table, ids);
+  return *client_;
+}
+
+std::unique_ptr<PendingRows> ClientRows::Start(uint32_t table, const std::vector<RowId>& ids) {
+  std::vector<RowIds> rows;
+  if (!ids.empty()) rows.push_back({table, ids});
+  return std::make_unique<Pull>(shared_from_this(), client().StartRows(rows));
 }
 
 RowGradients TakeGradients(const std::vector<NamedEmbedding>& embeddings) {

@@ -15,18 +15,23 @@
 namespace sluice {
 
 // Rows that the client pulls. Only the thread that trains uses it; `await` is called before each
-// use of the client, and ends what another thread does with it. `client` outlives it.
+// use of the client, and ends what another thread does with it. Both are used until Close().
 class ClientRows final : public RowPuller, public std::enable_shared_from_this<ClientRows> {
  public:
   ClientRows(ParameterClient& client, std::function<void()> await)
-      : client_(client), await_(std::move(await)) {}
+      : client_(&client), await_(std::move(await)) {}
 
   std::unique_ptr<PendingRows> Start(uint32_t table, const std::vector<RowId>& ids) override;
+
+  // The client goes. Rows that are on their way may be given up after that, but not read.
+  void Close() { client_ = nullptr; }
 
  private:
   class Pull;
 
-  ParameterClient& client_;
+  ParameterClient& client() const;  // throws RemoteError after Close()
+
+  ParameterClient* client_;
   const std::function<void()> await_;
 };
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/torch/client_rows.h"
 #include "worker/torch/remote_error.h"
 
 namespace sluice {
@@ -88,15 +87,16 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
     });
   }
   if (local.has_value()) local_ = std::make_unique<LocalTraining>(*local, config, model, model_);
-  const auto rows = std::make_shared<ClientRows>(*client_, [this] { Await(); });
+  rows_ = std::make_shared<ClientRows>(*client_, [this] { Await(); });
   for (uint32_t table = 0; table < model_.embeddings().size(); ++table) {
-    model_.embeddings()[table].module->Bind(table, rows);
+    model_.embeddings()[table].module->Bind(table, rows_);
   }
 }
 
 RemoteTraining::~RemoteTraining() {
   background_ = nullptr;  // waits for its tasks
-  for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->Bind(0, nullptr);
+  rows_->Close();
+  for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->Unbind(*rows_);
   client_->GiveUpEarly();
   // Errors do not matter: the server also notices that the connection ends.
   if (!left_) client_->Leave({}).IgnoreError();

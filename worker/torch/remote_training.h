@@ -17,6 +17,7 @@
 #include "common/protocol/protocol_types.h"
 #include "worker/client/gradient_fingerprints.h"
 #include "worker/client/parameter_client.h"
+#include "worker/torch/client_rows.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/gradient_watch.h"
 #include "worker/torch/local_training.h"
@@ -72,6 +73,7 @@ class RemoteTraining {
   RoundReport last_report_;
   Welcome welcome_;  // the client's, when the last step ended
   std::unique_ptr<ParameterClient> client_;
+  std::shared_ptr<ClientRows> rows_;           // of the model's embeddings
   std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
   const OptimizerConfig config_;               // the server's optimizer
   std::shared_future<RoundReport> pending_;    // valid while nobody has waited for step_async()

@@ -48,6 +48,10 @@ void RemoteEmbeddingImpl::Bind(uint32_t table, std::shared_ptr<RowPuller> source
   source_ = std::move(source);
 }
 
+void RemoteEmbeddingImpl::Unbind(const RowPuller& source) {
+  if (source_.get() == &source) Bind(0, nullptr);
+}
+
 std::unique_ptr<PendingRows> RemoteEmbeddingImpl::Start(const torch::Tensor& ids) const {
   if (source_ == nullptr) {
     throw std::logic_error(

@@ -58,8 +58,10 @@ class RemoteEmbeddingImpl : public torch::nn::Module {
 
   const RemoteEmbeddingOptions& options() const { return options_; }
   TableSpec SpecOf(const std::string& name) const;
-  // From now on rows come from `source`; null: from nowhere. What was looked up is forgotten.
+  // From now on rows come from `source`. What was looked up is forgotten.
   void Bind(uint32_t table, std::shared_ptr<RowPuller> source);
+  // Rows come from nowhere, unless they come from another source by now.
+  void Unbind(const RowPuller& source);
   // Of all calls since the last TakeGradient() or ForgetGradients(). A row without a gradient is
   // left out.
   RowTensor TakeGradient();

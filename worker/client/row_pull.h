@@ -1,0 +1,27 @@
+// Rows that a ParameterClient has begun to pull.
+
+#ifndef SLUICE_WORKER_CLIENT_ROW_PULL_H_
+#define SLUICE_WORKER_CLIENT_ROW_PULL_H_
+
+#include <memory>
+#include <vector>
+
+#include "common/protocol/protocol_types.h"
+#include "worker/connection/server_connection.h"
+
+namespace sluice {
+
+// A server takes a limited number of ids in one call, so many rows are pulled in parts, one after
+// the other. Destroying it gives the rows up, also when the client is gone.
+struct RowPull {
+  struct Part {
+    std::vector<RowIds> rows;
+    PullRequest request;                // with which `pull` was started
+    std::unique_ptr<PendingPull> pull;  // null before it is started, and once it was read
+  };
+  std::vector<Part> parts;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CLIENT_ROW_PULL_H_
