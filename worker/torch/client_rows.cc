@@ -37,10 +37,10 @@ std::unique_ptr<PendingRows> ClientRows::Start(uint32_t table, const std::vector
   return std::make_unique<Pull>(shared_from_this(), client().StartRows(rows));
 }
 
-RowGradients TakeGradients(const std::vector<NamedEmbedding>& embeddings) {
+RowGradients GradientsOf(const std::vector<NamedEmbedding>& embeddings) {
   RowGradients gradients;
   for (uint32_t table = 0; table < embeddings.size(); ++table) {
-    RowTensor taken = embeddings[table].module->TakeGradient();
+    RowTensor taken = embeddings[table].module->Gradient();
     if (taken.ids.empty()) continue;
     const auto owner = std::make_shared<const torch::Tensor>(taken.rows);
     const absl::Span<const float> values(owner->data_ptr<float>(),

@@ -35,8 +35,8 @@ class ClientRows final : public RowPuller, public std::enable_shared_from_this<C
   const std::function<void()> await_;
 };
 
-// The gradients of what was looked up since the last call, in the order of the layout's tables.
-RowGradients TakeGradients(const std::vector<NamedEmbedding>& embeddings);
+// The gradients of what was looked up, in the order of the layout's tables.
+RowGradients GradientsOf(const std::vector<NamedEmbedding>& embeddings);
 
 }  // namespace sluice
 

@@ -85,7 +85,8 @@ class RemoteOptimizer {
   // Pushes the gradients of a batch of `samples` samples, waits until the job's mode lets this
   // worker continue, and writes the new parameters and statistics to the model. `loss` is the mean
   // of the batch: the server shows it to people, and tells by it whether training diverges; NaN
-  // counts.
+  // counts. The gradients of RemoteEmbeddings are pushed once: a step forgets them, unless it
+  // throws.
   //
   // With local steps, each call takes one step with the local optimizer. Every LocalSteps::every-th
   // call also pushes the parameters; the other calls return the report of the last push again.

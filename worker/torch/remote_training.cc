@@ -136,7 +136,9 @@ void RemoteTraining::BeginStep() {
   TraceCompute();
 }
 
+// Only a step that succeeded gets here: after an error gradients stay, and may be pushed again.
 void RemoteTraining::EndStep(const RoundReport& report) {
+  for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->ForgetGradients();
   last_report_ = report;
   welcome_ = client_->welcome();
   if (context_.trace() != nullptr) computing_since_ = context_.trace()->Now();
@@ -210,7 +212,7 @@ void RemoteTraining::CheckSentEarly(const SharedFloats& gradient) {
 SharedFloats RemoteTraining::GatherGradients() {
   const TraceSpan span(context_.trace(), kTrainingRow, "encode", client_->step());
   if (watch_ != nullptr) watch_->Reset();
-  client_->SetRows(TakeGradients(model_.embeddings()));
+  client_->SetRows(GradientsOf(model_.embeddings()));
   return model_.GatherGradients();
 }
 

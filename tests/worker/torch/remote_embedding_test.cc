@@ -5,9 +5,10 @@
 
 #include <torch/torch.h>
 
-#include <map>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -100,10 +101,11 @@ TEST_F(RemoteEmbeddingTest, AddsTheGradientsOfRepeatedIdsAndOfSeveralCalls) {
     (embedding_->forward(ids) * factor).sum().backward();
     (torch::embedding(weight, ids) * factor).sum().backward();
   }
-  const RowTensor taken = embedding_->TakeGradient();
+  const RowTensor taken = embedding_->Gradient();
   EXPECT_THAT(taken.ids, ElementsAre(2, 7, 9));
   EXPECT_TRUE(torch::equal(taken.rows, weight.grad().index_select(0, Ids({2, 7, 9}))));
-  EXPECT_TRUE(embedding_->TakeGradient().ids.empty());
+  embedding_->ForgetGradients();
+  EXPECT_TRUE(embedding_->Gradient().ids.empty());
 }
 
 TEST_F(RemoteEmbeddingTest, ZeroGradBetweenForwardAndBackwardLosesNoGradient) {
@@ -111,7 +113,28 @@ TEST_F(RemoteEmbeddingTest, ZeroGradBetweenForwardAndBackwardLosesNoGradient) {
   const torch::Tensor loss = embedding_->forward(Ids({7})).sum();
   embedding_->ForgetGradients();
   loss.backward();
-  EXPECT_THAT(embedding_->TakeGradient().ids, ElementsAre(7));
+  EXPECT_THAT(embedding_->Gradient().ids, ElementsAre(7));
+}
+
+// A forward for the next batch may come before the step and the zero_grad() of this one.
+TEST_F(RemoteEmbeddingTest, KeepsWhatAGraphCanStillReachAndNothingElse) {
+  torch::Tensor early = embedding_->forward(Ids({7}));
+  embedding_->forward(Ids({4})).sum().backward();
+  for (int i = 0; i < 3; ++i) embedding_->ForgetGradients();
+  early.sum().backward();
+  EXPECT_THAT(embedding_->Gradient().ids, ElementsAre(7));
+  embedding_->ForgetGradients();
+  EXPECT_TRUE(embedding_->Gradient().ids.empty());
+}
+
+TEST_F(RemoteEmbeddingTest, AGraphThatRunsBackwardTwiceHasItsGradientInBothSteps) {
+  const torch::Tensor loss = embedding_->forward(Ids({7})).sum();
+  loss.backward({}, /*retain_graph=*/true);
+  embedding_->ForgetGradients();
+  loss.backward();
+  const RowTensor second = embedding_->Gradient();
+  EXPECT_THAT(second.ids, ElementsAre(7));
+  EXPECT_TRUE(torch::equal(second.rows, torch::ones({1, int64_t{kWidth}})));
 }
 
 TEST(EmbeddingsOfTest, HasATiedEmbeddingOnce) {
@@ -139,7 +162,7 @@ TEST_F(RemoteEmbeddingTest, BagsAreThoseOfTorch) {
   EXPECT_TRUE(torch::allclose(found, mean));
   found.pow(2).sum().backward();
   mean.pow(2).sum().backward();
-  const RowTensor taken = bag_mean_->TakeGradient();
+  const RowTensor taken = bag_mean_->Gradient();
   EXPECT_THAT(taken.ids, ElementsAre(1, 2, 5, 7));
   EXPECT_TRUE(torch::allclose(taken.rows, weight.grad().index_select(0, Ids({1, 2, 5, 7}))));
 }
@@ -151,7 +174,7 @@ TEST_F(RemoteEmbeddingTest, RecordsNothingWithoutGradientsOrInEvaluation) {
   }
   embedding_->eval();
   EXPECT_FALSE(embedding_->forward(Ids({1})).requires_grad());
-  EXPECT_TRUE(embedding_->TakeGradient().ids.empty());
+  EXPECT_TRUE(embedding_->Gradient().ids.empty());
 }
 
 TEST_F(RemoteEmbeddingTest, UsesWhatWasPrefetchedForTheSameIdsOnly) {
@@ -164,17 +187,78 @@ TEST_F(RemoteEmbeddingTest, UsesWhatWasPrefetchedForTheSameIdsOnly) {
   EXPECT_EQ(source_->asked.size(), 4u);
 }
 
-TEST_F(RemoteEmbeddingTest, RefusesIdsThatAreNone) {
-  EXPECT_THAT(
-      [&] {
-        embedding_->forward(Ids({3, -2}));
-      },
-      testing::ThrowsMessage<std::invalid_argument>(HasSubstr("row -2")));
-  EXPECT_THAT([&] { embedding_->forward(torch::tensor({1.5})); },
-              testing::ThrowsMessage<std::invalid_argument>(HasSubstr("expected int64")));
+// ---- Ids in odd forms ----
+
+// Expects that act() throws std::invalid_argument with these words.
+template <typename Act>
+void ExpectRefused(const Act& act, const std::string& words) {
+  EXPECT_THAT(act, testing::ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+}
+
+TEST_F(RemoteEmbeddingTest, ForwardAndPrefetchRefuseIdsThatAreNone) {
+  for (const bool prefetch : {false, true}) {
+    const auto use = [&](const torch::Tensor& ids) {
+      return [this, prefetch, ids] {
+        if (prefetch) {
+          embedding_->prefetch(ids);
+        } else {
+          embedding_->forward(ids);
+        }
+      };
+    };
+    ExpectRefused(use(Ids({3, -2})), "got the id -2, expected ids from 0 on; give each item a");
+    ExpectRefused(use(torch::tensor({1.5})), "are Float, expected int64 or int32; convert them");
+    ExpectRefused(use(torch::tensor({true})), "are Bool, expected int64 or int32");
+    ExpectRefused(use(torch::Tensor()), "are an undefined tensor");
+  }
+  EXPECT_TRUE(source_->asked.empty());
   RemoteEmbedding unbound(Options());
   EXPECT_THAT([&] { unbound->forward(Ids({3})); },
               testing::ThrowsMessage<std::logic_error>(HasSubstr("make the optimizer first")));
+}
+
+TEST_F(RemoteEmbeddingTest, IdsMayBeOf32BitsOrLieApart) {
+  const torch::Tensor ids = Ids({7, 2, 5, 1}).view({2, 2}).t();
+  ASSERT_FALSE(ids.is_contiguous());
+  const torch::Tensor expected = torch::embedding(Weight(), ids);
+  EXPECT_TRUE(torch::equal(embedding_->forward(ids), expected));
+  EXPECT_TRUE(torch::equal(embedding_->forward(ids.to(torch::kInt32)), expected));
+  EXPECT_TRUE(torch::equal(embedding_->forward(torch::tensor(7)), Weight()[7]));
+}
+
+TEST_F(RemoteEmbeddingTest, AnEmptyBatchHasNoRowsAndAGraph) {
+  const torch::Tensor rows = embedding_->forward(torch::empty({2, 0}, torch::kInt64));
+  EXPECT_EQ(rows.sizes(), torch::IntArrayRef({2, 0, int64_t{kWidth}}));
+  rows.sum().backward();
+  EXPECT_TRUE(embedding_->Gradient().ids.empty());
+}
+
+TEST_F(RemoteEmbeddingTest, EmptyBagsAreThoseOfTorch) {
+  const std::vector<std::pair<torch::Tensor, torch::Tensor>> cases = {
+      {Ids({7, 2, 7}), Ids({0, 0, 2, 3})}, {Ids({}), Ids({0, 0})}, {Ids({}), Ids({})}};
+  for (const auto& [ids, offsets] : cases) {
+    const auto expected = std::get<0>(torch::embedding_bag(Weight(), ids, offsets, false, 1));
+    const torch::Tensor found = bag_mean_->forward(ids, offsets.to(torch::kInt32));
+    EXPECT_TRUE(torch::equal(found, expected)) << offsets;
+    found.sum().backward();
+  }
+}
+
+TEST_F(RemoteEmbeddingTest, BagsRefuseOffsetsAndShapesThatTorchWouldMisread) {
+  const auto bag = [this](const torch::Tensor& ids, const torch::Tensor& offsets) {
+    return [this, ids, offsets] { bag_sum_->forward(ids, offsets); };
+  };
+  const torch::Tensor ids = Ids({7, 2, 5});
+  ExpectRefused(bag(ids, Ids({0, 2, 1})),
+                "the offset of bag 2 is 1, expected 2, where the bag before it begins, to 3");
+  ExpectRefused(bag(ids, Ids({0, 4})), "the offset of bag 1 is 4");
+  ExpectRefused(bag(ids, Ids({1})), "the offset of bag 0 is 1, expected 0, where the first");
+  ExpectRefused(bag(ids, torch::tensor({0.0})), "offsets of an embedding bag are Float");
+  ExpectRefused(bag(ids, torch::Tensor()), "offsets of an embedding bag are an undefined tensor");
+  ExpectRefused(bag(ids, Ids({0}).view({1, 1})), "offsets of an embedding bag have 2 dimensions");
+  ExpectRefused(bag(ids.view({1, 3}), Ids({0})), "ids of an embedding bag have 2 dimensions");
+  ExpectRefused([&] { bag_sum_->prefetch(ids.view({1, 3})); }, "have 2 dimensions, expected 1");
+  EXPECT_TRUE(source_->asked.empty());
 }
 
 // ---- With a server ----
@@ -217,6 +301,61 @@ TEST(RemoteEmbeddingOnAServerTest, PullsAgainWhatWasPrefetchedBeforeTheStep) {
   optimizer.step();
   EXPECT_TRUE(torch::equal(model.items->forward(Ids({3})), -torch::ones({1, int64_t{kWidth}})));
   optimizer.leave();
+}
+
+// The server refuses NaN. The gradient of the row stays, as that of the bias does.
+TEST(RemoteEmbeddingOnAServerTest, AStepThatIsRefusedLosesNoGradientAndOneThatIsNotKeepsNone) {
+  JobWorld world(Sync(1));
+  Model model({});
+  RemoteOptimizer optimizer(world.JobOf("a"), model, torch::optim::SGDOptions(1));
+  const torch::Tensor expected = -torch::ones({1, int64_t{kWidth}});
+  (model.items->forward(Ids({3})).sum() + model.bias.sum()).backward();
+  model.bias.mutable_grad().fill_(NAN);
+  EXPECT_THROW(optimizer.step(), RemoteError);
+  model.bias.mutable_grad().fill_(0);
+  optimizer.step();
+  EXPECT_TRUE(torch::equal(model.items->forward(Ids({3})), expected));
+  optimizer.step();
+  EXPECT_TRUE(torch::equal(model.items->forward(Ids({3})), expected));
+  optimizer.leave();
+}
+
+TEST(RemoteEmbeddingOnAServerTest, ZeroGradDropsTheGradientOfARefusedStep) {
+  JobWorld world(Sync(1));
+  Model model({});
+  RemoteOptimizer optimizer(world.JobOf("a"), model, torch::optim::SGDOptions(1));
+  (NAN * model.items->forward(Ids({3})).sum() + model.bias.sum()).backward();
+  EXPECT_THROW(optimizer.step(), RemoteError);
+  optimizer.zero_grad();
+  optimizer.step();
+  EXPECT_TRUE(torch::equal(model.items->forward(Ids({3})), torch::zeros({1, int64_t{kWidth}})));
+  optimizer.leave();
+}
+
+TEST(RemoteEmbeddingOnAServerTest, AnOptimizerThatReplacesAnotherGivesTheRows) {
+  JobWorld world(Async(1));
+  Model model({});
+  const torch::optim::SGDOptions options(1);
+  auto optimizer = std::make_unique<RemoteOptimizer>(world.JobOf("a"), model, options);
+  model.items->prefetch(Ids({3}));
+  optimizer = std::make_unique<RemoteOptimizer>(world.JobOf("b"), model, options);
+  EXPECT_EQ(model.items->forward(Ids({3})).size(0), 1);
+  model.items->prefetch(Ids({3}));
+  optimizer = nullptr;
+  EXPECT_THAT([&] { model.items->forward(Ids({3})); },
+              testing::ThrowsMessage<std::logic_error>(HasSubstr("has no rows")));
+}
+
+TEST(RemoteEmbeddingOnAServerTest, RowsAreNotPulledAfterTheWorkerHasLeft) {
+  JobWorld world(Sync(1));
+  Model model({});
+  RemoteOptimizer optimizer(world.JobOf("a"), model, torch::optim::SGDOptions(1));
+  model.items->prefetch(Ids({3}));
+  optimizer.leave();
+  for (int i = 0; i < 2; ++i) {  // what was prefetched, and what was not
+    EXPECT_THAT([&] { model.items->forward(Ids({3})); },
+                testing::ThrowsMessage<RemoteError>(HasSubstr("pull them before it leaves")));
+  }
 }
 
 TEST(RemoteEmbeddingOnAServerTest, RefusesLocalSteps) {

@@ -3,18 +3,53 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/torch/tables/unique_ids.h"
 
 namespace sluice {
 namespace {
 
-void CheckIds(const torch::Tensor& ids) {
-  if (ids.scalar_type() == torch::kInt64) return;
+// `numbers` as int64, on the CPU. `what` names them, for example "ids of an embedding".
+torch::Tensor AsNumbers(const std::string& what, const torch::Tensor& numbers) {
+  if (!numbers.defined()) {
+    throw std::invalid_argument(
+        absl::StrCat(what, " are an undefined tensor, expected one of int64"));
+  }
+  const auto type = numbers.scalar_type();
+  if (type == torch::kInt64 || type == torch::kInt32) {
+    return numbers.to(torch::kCPU, torch::kInt64).contiguous();
+  }
+  throw std::invalid_argument(absl::StrCat(what, " are ", toString(type),
+                                           ", expected int64 or int32; convert them with "
+                                           "to(torch::kInt64)"));
+}
+
+void CheckIsList(const std::string& what, const torch::Tensor& numbers) {
+  if (!numbers.defined() || numbers.dim() == 1) return;
   throw std::invalid_argument(
-      absl::StrCat("ids of an embedding are ", toString(ids.scalar_type()), ", expected int64"));
+      absl::StrCat(what, " have ", numbers.dim(), " dimensions, expected 1; flatten them"));
+}
+
+// torch reads outside of the ids if offsets descend or are too large.
+void CheckOffsets(const torch::Tensor& offsets, int64_t ids) {
+  const absl::Span<const int64_t> begins(offsets.data_ptr<int64_t>(),
+                                         static_cast<size_t>(offsets.numel()));
+  int64_t before = 0;
+  for (size_t bag = 0; bag < begins.size(); ++bag) {
+    const bool first = bag == 0 && begins[0] != 0;
+    if (!first && begins[bag] >= before && begins[bag] <= ids) {
+      before = begins[bag];
+      continue;
+    }
+    throw std::invalid_argument(
+        absl::StrCat("the offset of bag ", bag, " is ", begins[bag], ", expected ",
+                     bag == 0 ? "0, where the first bag begins"
+                              : absl::StrCat(before, ", where the bag before it begins, to ", ids,
+                                             ", the number of ids")));
+  }
 }
 
 // The different ids, ascending.
@@ -70,18 +105,24 @@ torch::Tensor RemoteEmbeddingImpl::Pull(const torch::Tensor& ids) {
   return rows;
 }
 
-RemoteEmbeddingImpl::Lookup RemoteEmbeddingImpl::LookUp(const torch::Tensor& ids) {
-  CheckIds(ids);
-  const auto [different, places] = Unique(ids);
-  if (different.numel() > 0 && different[0].item<int64_t>() < 0) {
-    throw std::invalid_argument(absl::StrCat("an embedding is asked for row ",
-                                             different[0].item<int64_t>(),
-                                             ", expected ids that are not negative"));
+UniqueIds RemoteEmbeddingImpl::Different(const torch::Tensor& ids) const {
+  CheckShape(ids);
+  UniqueIds different = Unique(AsNumbers("ids of an embedding", ids));
+  if (different.ids.numel() > 0 && different.ids[0].item<int64_t>() < 0) {
+    throw std::invalid_argument(
+        absl::StrCat("an embedding got the id ", different.ids[0].item<int64_t>(),
+                     ", expected ids from 0 on; give each item a number that is not negative"));
   }
+  return different;
+}
+
+RemoteEmbeddingImpl::Lookup RemoteEmbeddingImpl::LookUp(const torch::Tensor& ids) {
+  const auto [different, places] = Different(ids);
   torch::Tensor rows = Pull(different);
+  ForgetUnreachable();
   if (is_training() && torch::GradMode::is_enabled()) {
     rows.requires_grad_();
-    used_.push_back({different, rows, false});
+    used_.push_back({different, rows});
   }
   return {rows, places};
 }
@@ -94,24 +135,29 @@ torch::Tensor RemoteEmbeddingImpl::forward(const torch::Tensor& ids) {
 }
 
 void RemoteEmbeddingImpl::prefetch(const torch::Tensor& ids) {
-  CheckIds(ids);
-  prefetched_ids_ = Unique(ids).ids;
-  prefetched_ = Start(prefetched_ids_);
+  const torch::Tensor different = Different(ids).ids;
+  prefetched_ = nullptr;
+  prefetched_ids_ = different;
+  prefetched_ = Start(different);
 }
 
 void RemoteEmbeddingImpl::ForgetGradients() {
-  const auto is_old = [](const Used& used) { return used.old; };
-  used_.erase(std::remove_if(used_.begin(), used_.end(), is_old), used_.end());
-  for (Used& used : used_) {
-    used.rows.mutable_grad() = torch::Tensor();
-    used.old = true;
-  }
+  for (Used& used : used_) used.rows.mutable_grad() = torch::Tensor();
+  ForgetUnreachable();
 }
 
-RowTensor RemoteEmbeddingImpl::TakeGradient() {
+// A graph that can still run backward() refers to its leaves.
+void RemoteEmbeddingImpl::ForgetUnreachable() {
+  const auto is_over = [](const Used& used) {
+    return used.rows.use_count() == 1 && !used.rows.grad().defined();
+  };
+  used_.erase(std::remove_if(used_.begin(), used_.end(), is_over), used_.end());
+}
+
+RowTensor RemoteEmbeddingImpl::Gradient() const {
   std::vector<torch::Tensor> ids;
   std::vector<torch::Tensor> gradients;
-  for (const Used& used : std::exchange(used_, {})) {
+  for (const Used& used : used_) {
     if (!used.rows.grad().defined()) continue;
     ids.push_back(used.ids);
     gradients.push_back(used.rows.grad());
@@ -124,19 +170,20 @@ RowTensor RemoteEmbeddingImpl::TakeGradient() {
   return {IdsOf(different), sums};
 }
 
+void RemoteEmbeddingBagImpl::CheckShape(const torch::Tensor& ids) const {
+  CheckIsList("ids of an embedding bag", ids);
+}
+
 torch::Tensor RemoteEmbeddingBagImpl::forward(const torch::Tensor& ids,
                                               const torch::Tensor& offsets) {
-  CheckIds(offsets);
+  CheckIsList("offsets of an embedding bag", offsets);
+  const torch::Tensor begins = AsNumbers("offsets of an embedding bag", offsets);
+  CheckOffsets(begins, ids.defined() ? ids.numel() : 0);
   const Lookup found = LookUp(ids);
-  namespace functional = torch::nn::functional;
-  functional::EmbeddingBagFuncOptions how;
-  how.offsets(offsets.to(torch::kCPU));
-  if (mode_ == Mode::kSum) {
-    how.mode(torch::kSum);
-  } else {
-    how.mode(torch::kMean);
-  }
-  return functional::embedding_bag(found.places, found.rows, how).to(ids.device());
+  const int64_t mode = mode_ == Mode::kSum ? 0 : 1;  // as torch counts them
+  return std::get<0>(torch::embedding_bag(found.rows, found.places, begins,
+                                          /*scale_grad_by_freq=*/false, mode))
+      .to(ids.device());
 }
 
 std::vector<NamedEmbedding> EmbeddingsOf(const torch::nn::Module& model) {

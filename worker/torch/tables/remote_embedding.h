@@ -15,6 +15,7 @@
 #include "common/protocol/optimizer_table.h"
 #include "common/tensor/table_spec.h"
 #include "worker/torch/tables/row_puller.h"
+#include "worker/torch/tables/unique_ids.h"
 
 namespace sluice {
 
@@ -44,14 +45,15 @@ class RemoteEmbeddingImpl : public torch::nn::Module {
  public:
   explicit RemoteEmbeddingImpl(const RemoteEmbeddingOptions& options) : options_(options) {}
 
-  // `ids`: int64, of any shape, not negative. Returns their rows in the shape [..., width], on the
-  // device of `ids`. Each row is pulled once, though its id comes several times. In training mode
-  // and with gradients enabled, the rows' gradients become part of the next push; those of repeated
-  // ids, and of several calls before it, are added. Otherwise the rows are pulled only. Throws
-  // std::invalid_argument for bad ids, and RemoteError.
+  // `ids`: int64 or int32, of any shape, not negative. Returns their rows in the shape [...,
+  // width], on the device of `ids`. Each row is pulled once, though its id comes several times. In
+  // training mode and with gradients enabled, the rows' gradients become part of the next push;
+  // those of repeated ids, and of several calls before it, are added. Otherwise the rows are pulled
+  // only. Throws std::invalid_argument for bad ids, and RemoteError.
   torch::Tensor forward(const torch::Tensor& ids);
 
-  // Begins to pull the rows of `ids`. The next forward() uses them if it has the same ids.
+  // Begins to pull the rows of `ids`. The next forward() uses them if it has the same ids. Throws
+  // as forward().
   void prefetch(const torch::Tensor& ids);
 
   // ---- For RemoteOptimizer ----
@@ -62,11 +64,10 @@ class RemoteEmbeddingImpl : public torch::nn::Module {
   void Bind(uint32_t table, std::shared_ptr<RowPuller> source);
   // Rows come from nowhere, unless they come from another source by now.
   void Unbind(const RowPuller& source);
-  // Of all calls since the last TakeGradient() or ForgetGradients(). A row without a gradient is
-  // left out.
-  RowTensor TakeGradient();
-  // Sets the gradients to 0, as zero_grad() does. Calls since the last ForgetGradients() may still
-  // be followed by backward(); earlier ones are forgotten.
+  // Of all backward() since the last ForgetGradients(). A row without a gradient is left out.
+  RowTensor Gradient() const;
+  // Sets the gradients to 0: after zero_grad(), and after a step that has pushed them. A call of
+  // forward() before it may still be followed by backward().
   void ForgetGradients();
 
  protected:
@@ -76,21 +77,24 @@ class RemoteEmbeddingImpl : public torch::nn::Module {
     torch::Tensor places;  // int64, in the shape of the ids
   };
   Lookup LookUp(const torch::Tensor& ids);
+  // Throws std::invalid_argument if ids may not have that shape.
+  virtual void CheckShape(const torch::Tensor& /*ids*/) const {}
 
  private:
   struct Used {
     torch::Tensor ids;   // different and ascending
     torch::Tensor rows;  // a leaf
-    bool old = false;    // ForgetGradients() has been called since
   };
+  UniqueIds Different(const torch::Tensor& ids) const;
+  void ForgetUnreachable();
   torch::Tensor Pull(const torch::Tensor& ids);
   std::unique_ptr<PendingRows> Start(const torch::Tensor& ids) const;
 
   const RemoteEmbeddingOptions options_;
   uint32_t table_ = 0;
   std::shared_ptr<RowPuller> source_;  // null until Bind()
-  std::vector<Used> used_;
-  torch::Tensor prefetched_ids_;  // undefined without a prefetch
+  std::vector<Used> used_;             // that have a gradient, or may get one
+  torch::Tensor prefetched_ids_;       // undefined without a prefetch
   std::unique_ptr<PendingRows> prefetched_;
 };
 TORCH_MODULE(RemoteEmbedding);
@@ -104,10 +108,13 @@ class RemoteEmbeddingBagImpl : public RemoteEmbeddingImpl {
       : RemoteEmbeddingImpl(options), mode_(mode) {}
 
   // `ids`: of all bags, one after the other; `offsets`: where each bag begins in it. Both have one
-  // dimension and are int64. Returns [bags, width].
+  // dimension and are int64 or int32; the offsets begin with 0 and do not descend. Returns
+  // [bags, width]: an empty bag is 0. Throws as RemoteEmbedding does.
   torch::Tensor forward(const torch::Tensor& ids, const torch::Tensor& offsets);
 
  private:
+  void CheckShape(const torch::Tensor& ids) const override;
+
   const Mode mode_;
 };
 TORCH_MODULE(RemoteEmbeddingBag);
