@@ -145,7 +145,10 @@ class ScenarioTest(unittest.TestCase):
     def test_what_users_do_to_embeddings(self):
         said = self.play("embeddings_and_what_users_do", 1)
         self.assertIn("rows [[-1.5, -1.5], [-1.5, -1.5], [0.0, 0.0]]", said)
-        self.assertIn("row [[-0.5, -0.5]] step 3", said)
+        self.assertIn("row [[-0.5, -0.5]] step 4", said)
+
+    def test_bags_in_odd_forms_are_those_of_pytorch_or_refused(self):
+        self.assertIn("done", self.play("bags_in_odd_forms", 1))
 
     def test_attachments_go_with_a_push_or_are_refused(self):
         self.assertIn("done", self.play("attaches", 1))

@@ -462,7 +462,9 @@ def embeddings_and_what_users_do(job):
     expect(sluice.ModelError, "torch.float32", lambda: items(torch.tensor([3.0])))
     expect(sluice.ModelError, "evaluate the model in a worker", lambda: sluice.follow(model, job))
     expect(sluice.ModelError, "has no rows", lambda: copy.deepcopy(items)(torch.tensor([3])))
-    assert items(torch.empty((0, 3), dtype=torch.int64)).shape == (0, 3, 2)
+    nothing = items(torch.empty((0, 3), dtype=torch.int64))
+    assert nothing.shape == (0, 3, 2) and nothing.requires_grad
+    assert torch.equal(items(torch.tensor([3, 4], dtype=torch.int32)), torch.zeros(2, 2))
     # Forwards of several calls count together; ids of any shape and of 63 bits; a repeated id.
     far = 2**63 - 1
     first = items(torch.tensor([[far, 1], [1, 1]]))
@@ -476,12 +478,43 @@ def embeddings_and_what_users_do(job):
     optimizer.zero_grad()
     late = items(torch.tensor([5]))
     optimizer.step()
+    optimizer.zero_grad()
     late.sum().backward()
+    # A step that the server refuses leaves the gradients; one that succeeds does not.
+    model["output"].bias.grad.fill_(float("nan"))
+    expect(sluice.RemoteError, "output.bias", optimizer.step)
+    model["output"].bias.grad.zero_()
+    optimizer.step()
     optimizer.step()
     model.eval()
     assert not items(torch.tensor([5])).requires_grad
     say("row", items(torch.tensor([5])).tolist(), "step", optimizer.last.step)
     optimizer.leave()
+
+
+def bags_in_odd_forms(job):
+    model = nn.ModuleDict({"bag": sluice.RemoteEmbeddingBag(2, initializer="uniform", scale=1, mode="mean"),
+                           "output": nn.Linear(2, 1)})
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    bag = model["bag"]
+    ids = torch.tensor([7, 2, 7])
+    with torch.no_grad():
+        weight = bag(torch.arange(8).unsqueeze(1))
+    for offsets in ([0, 2], [0, 0, 2, 3], [0]):
+        begins = torch.tensor(offsets, dtype=torch.int32)
+        expected = nn.functional.embedding_bag(ids, weight, begins.long(), mode="mean")
+        torch.testing.assert_close(bag(ids, begins), expected)
+    for empty in (bag(ids[:0], torch.tensor([0, 0])), bag(ids[:0].view(2, 0))):
+        assert torch.equal(empty, torch.zeros(2, 2)) and empty.requires_grad
+    expect(sluice.ModelError, "offset 1 of bag 2, expected 2 to 3", lambda: bag(ids, torch.tensor([0, 2, 1])))
+    expect(sluice.ModelError, "offset 4 of bag 1, expected 0 to 3", lambda: bag(ids, torch.tensor([0, 4])))
+    expect(sluice.ModelError, "offset 1 of bag 0, expected 0", lambda: bag(ids, torch.tensor([1])))
+    expect(sluice.ModelError, "offsets of torch.float32", lambda: bag(ids, torch.tensor([0.0])))
+    expect(sluice.ModelError, "offsets of 2 dimensions", lambda: bag(ids, torch.tensor([[0]])))
+    expect(sluice.ModelError, "ids of 2 dimensions, expected 1", lambda: bag(ids.view(1, 3), torch.tensor([0])))
+    expect(sluice.ModelError, "ids of 1 dimensions, expected 2", lambda: bag(ids))
+    optimizer.leave()
+    say("done")
 
 
 if __name__ == "__main__":

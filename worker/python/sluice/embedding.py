@@ -14,14 +14,8 @@ if TYPE_CHECKING:
 _INITIALIZERS = {"zero": 0, "uniform": 1, "normal": 2}
 _DIVISORS = {"all": 0, "row": 1}
 
-
-class _Lookup:
-    """Rows that a forward has pulled, and that get a gradient."""
-
-    def __init__(self, ids: torch.Tensor, rows: torch.Tensor) -> None:
-        self.ids = ids  # [rows], int64, ascending, on the CPU
-        self.rows = rows  # [rows, width], a leaf
-        self.is_old = False  # a step or zero_grad() has come since
+# Ids, [rows], int64, ascending, on the CPU; and their gradients, [rows, width].
+_RowGradient = Tuple[torch.Tensor, torch.Tensor]
 
 
 class RemoteEmbedding(torch.nn.Module):
@@ -68,11 +62,11 @@ class RemoteEmbedding(torch.nn.Module):
                        "max_rows": max_rows}
         self._index = 0
         self._optimizer: "Optional[weakref.ref[DistributedOptimizer]]" = None
-        self._lookups: List[_Lookup] = []
+        self._gradients: List[_RowGradient] = []  # of each backward() since forget_gradients()
 
     def __getstate__(self) -> Dict[str, Any]:
         # A copy has no rows: they are of the model that the DistributedOptimizer was made with.
-        return {**self.__dict__, "_optimizer": None, "_lookups": []}
+        return {**self.__dict__, "_optimizer": None, "_gradients": []}
 
     def extra_repr(self) -> str:
         return f"width={self.width}"
@@ -85,22 +79,22 @@ class RemoteEmbedding(torch.nn.Module):
           RemoteError: the server refuses the pull, or is gone.
         """
         rows, places = self._look_up(ids)
-        if not ids.numel():
-            return rows.new_zeros((*ids.shape, self.width))
-        return torch.nn.functional.embedding(places, rows)
+        return torch.nn.functional.embedding(places.view(ids.shape), rows)
 
     def _look_up(self, ids: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
         """Returns the rows of the different ids, and for each id the number of its row."""
         different, places = torch.unique(_checked(ids), sorted=True, return_inverse=True)
         different = different.cpu().contiguous()
         if different.numel() and int(different[0]) < 0:
-            raise ModelError(f"an embedding got the id {int(different[0])}, expected ids from 0 on")
+            raise ModelError(f"an embedding got the id {int(different[0])}, expected ids from 0 on; give each item a number "
+                             "that is not negative")
         rows = torch.empty((different.numel(), self.width))
         self._owner().pull_rows(self._index, different, rows)
         rows = rows.to(ids.device)
         if self.training and torch.is_grad_enabled():
             rows.requires_grad_()
-            self._lookups.append(_Lookup(different, rows))
+            gradients = self._gradients  # not self: the graph would keep the module
+            rows.register_hook(lambda gradient: gradients.append((different, gradient)))  # type: ignore[no-untyped-call]
         return rows, places
 
     def _owner(self) -> "DistributedOptimizer":
@@ -124,30 +118,23 @@ class RemoteEmbedding(torch.nn.Module):
         """From now on rows come from the client of `optimizer`, whose table has that index."""
         self._index = index
         self._optimizer = weakref.ref(optimizer)
-        self._lookups.clear()
+        self._gradients = []
 
-    def take_gradient(self) -> Tuple[torch.Tensor, torch.Tensor]:
+    def gradient(self) -> Tuple[torch.Tensor, torch.Tensor]:
         """Returns ids, [rows], int64, ascending, and gradients, [rows, width], of what backward has reached."""
-        done = [lookup for lookup in self._lookups if lookup.rows.grad is not None]
-        self._forget_old()
-        self._lookups = [lookup for lookup in self._lookups if lookup.rows.grad is None]
-        ids = [lookup.ids for lookup in done]
-        gradients = [_on_cpu(lookup.rows.grad) for lookup in done]
-        if len(done) < 2:
-            return (ids[0], gradients[0]) if done else (torch.empty(0, dtype=torch.int64), torch.empty(0, self.width))
+        ids = [ids for ids, _ in self._gradients]
+        gradients = [_on_cpu(gradient) for _, gradient in self._gradients]
+        if len(ids) < 2:
+            return (ids[0], gradients[0]) if ids else (torch.empty(0, dtype=torch.int64), torch.empty(0, self.width))
         different, places = torch.unique(torch.cat(ids), sorted=True, return_inverse=True)
         return different, torch.zeros(different.numel(), self.width).index_add_(0, places, torch.cat(gradients))
 
     def forget_gradients(self) -> None:
-        """Sets the gradients to 0. Lookups since the last call may still be followed by backward()."""
-        for lookup in self._lookups:
-            lookup.rows.grad = None
-        self._forget_old()
+        """Sets the gradients to 0: after zero_grad(), and after a step that has pushed them.
 
-    def _forget_old(self) -> None:
-        self._lookups = [lookup for lookup in self._lookups if not lookup.is_old or lookup.rows.grad is not None]
-        for lookup in self._lookups:
-            lookup.is_old = True
+        A forward before it may still be followed by backward().
+        """
+        self._gradients.clear()
 
 
 class RemoteEmbeddingBag(RemoteEmbedding):
@@ -163,21 +150,41 @@ class RemoteEmbeddingBag(RemoteEmbedding):
     def forward(self, ids: torch.Tensor,  # pylint: disable=arguments-differ
                 offsets: Optional[torch.Tensor] = None) -> torch.Tensor:
         """Returns [bags, width]: `ids` has the ids of all bags, and `offsets` where each begins; or [bags, ids]."""
+        offsets = _checked_bags(ids, offsets)
         rows, places = self._look_up(ids)
         if not ids.numel():
             bags = len(ids) if offsets is None else len(offsets)
-            return rows.new_zeros((bags, self.width))
+            return rows.new_zeros((bags, self.width)) + rows.sum()  # the sum is 0, and has a graph
         return torch.nn.functional.embedding_bag(places, rows, offsets, mode=self.mode)
 
 
-def _checked(ids: torch.Tensor) -> torch.Tensor:
+def _checked(ids: torch.Tensor, what: str = "ids") -> torch.Tensor:
     if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-        raise ModelError(f"an embedding got ids of {ids.dtype}, expected int64")
+        raise ModelError(f"an embedding got {what} of {ids.dtype}, expected int64; convert them with .to(torch.int64)")
     return ids.to(torch.int64)
 
 
-def _on_cpu(gradient: Optional[torch.Tensor]) -> torch.Tensor:
-    assert gradient is not None
+def _checked_bags(ids: torch.Tensor, offsets: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
+    """Returns the offsets as int64. PyTorch reads outside of the ids if offsets descend."""
+    dimensions = 2 if offsets is None else 1
+    if ids.dim() != dimensions:
+        raise ModelError(f"an embedding bag got ids of {ids.dim()} dimensions, expected {dimensions}: [bags, ids], or "
+                         "the ids of all bags and where each bag begins")
+    if offsets is None:
+        return None
+    if offsets.dim() != 1:
+        raise ModelError(f"an embedding bag got offsets of {offsets.dim()} dimensions, expected 1; flatten them")
+    begins = _checked(offsets, "offsets")
+    before = 0
+    for bag, begin in enumerate(begins.tolist()):
+        if (begin if bag == 0 else not before <= begin <= ids.numel()):
+            expected = f"{before} to {ids.numel()}, the number of ids" if bag else "0"
+            raise ModelError(f"an embedding bag got the offset {begin} of bag {bag}, expected {expected}")
+        before = begin
+    return begins
+
+
+def _on_cpu(gradient: torch.Tensor) -> torch.Tensor:
     return gradient.detach().to("cpu", torch.float32).contiguous()
 
 

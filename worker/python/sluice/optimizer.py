@@ -139,6 +139,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             chosen = (_OPTIMIZERS[kind][0], self._told[0])
         self._client = _Client(job, self._flat, *chosen, groups)
         self._embeddings = embeddings_of(model)
+        self._pushes_rows = False  # the call that Ctrl-C has interrupted, if any, is a push
         if self._embeddings:
             self._add_tables()
         self._client.call(library.sluice_join)
@@ -161,6 +162,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
         """For RemoteEmbedding: writes the rows of `ids`, [rows], int64, ascending, to `rows`, [rows, width], float32."""
         self.wait()
+        self._pushes_rows = False
         self._client.check_takes_part()
         self._client.pull_rows(table, ids, rows)
 
@@ -246,8 +248,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """
         round_ = self._client.finish()
         if round_ is not None:
-            self.last = round_
-            self._flat.scatter_values()
+            self._end_push(round_)
 
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None, *, samples: int = 1, loss: Any = None) -> Any:
@@ -303,10 +304,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _push(self, samples: int, loss: Optional[float]) -> None:
         for index, embedding in enumerate(self._embeddings.values()):
-            self._client.set_row_gradients(index, *embedding.take_gradient())
+            self._client.set_row_gradients(index, *embedding.gradient())
         value = None if loss is None else ctypes.byref(ctypes.c_float(loss))
-        self.last = self._client.push(min(samples, _MOST_SAMPLES), value)
+        self._pushes_rows = True
+        self._end_push(self._client.push(min(samples, _MOST_SAMPLES), value))
+
+    def _end_push(self, round_: Round) -> None:
+        """After an error the gradients of rows stay, as the others do."""
+        self.last = round_
         self._flat.scatter_values()
+        if self._pushes_rows:
+            for embedding in self._embeddings.values():
+                embedding.forget_gradients()
 
     def _take_local_step(self, samples: int, loss: Optional[float]) -> None:
         status = self._client.status()
