@@ -275,7 +275,7 @@ SLUICE_API sluice_code sluice_pull_rows(sluice_client* client, uint32_t table, c
 /* Sets the gradients of rows of that table, which the next sluice_push() pushes beside the model's
  * gradient: they count together, or not at all. They replace those that were set before; without
  * ids there are none. `ids` as above, and `gradients` as many floats as `rows` above. Both are
- * copied. */
+ * copied. A push that fails drops them: set them again before the next. */
 SLUICE_API sluice_code sluice_set_row_gradients(sluice_client* client, uint32_t table,
                                                 const uint64_t* ids, size_t count,
                                                 const float* gradients);
