@@ -66,8 +66,10 @@ class ParameterClient {
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
   // Sets the rows whose gradients the next PushPull() pushes, of tables of the layout. If it drops
-  // the gradient, it drops them, too.
-  void SetRows(RowGradients rows) { rows_ = std::make_shared<const RowGradients>(std::move(rows)); }
+  // the gradient, it drops them, too. They are sent in the encoding of gradients if that is
+  // float32, float16, bfloat16 or int8, with any byte layout and compressor; otherwise as they are.
+  // What it rounds off is lost: error feedback is for the vector only.
+  void SetRows(RowGradients rows);
 
   // Writes rows to `to`, one after the other: of tables in ascending order, and their ids. They are
   // of a step that is not earlier than the parameters that this worker holds. Repeats the pull as

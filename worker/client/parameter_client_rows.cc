@@ -21,7 +21,28 @@ bool SameRequest(const PullRequest& a, const PullRequest& b) {
   return a.session == b.session && a.min_step == b.min_step;
 }
 
+// Whether each value is sent, nearly as it is.
+bool SuitsRows(const Encoding& encoding) {
+  switch (encoding.transform) {
+    case ValueTransform::kFloat32:
+    case ValueTransform::kFloat16:
+    case ValueTransform::kBfloat16:
+    case ValueTransform::kInt8:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
+
+void ParameterClient::SetRows(RowGradients rows) {
+  const EncodingChoice& choice = encoding_.choice;
+  if (!choice.automatic() && SuitsRows(choice.encoding)) {
+    for (RowGradient& gradient : rows) gradient.encoding = choice.encoding;
+  }
+  rows_ = std::make_shared<const RowGradients>(std::move(rows));
+}
 
 PullRequest ParameterClient::RowRequest() const {
   PullRequest request;

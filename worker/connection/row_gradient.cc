@@ -97,7 +97,8 @@ std::vector<RowGradients> SplitRows(const RowGradients& gradients, uint32_t serv
     for (uint32_t server = 0; server < servers; ++server) {
       if (of_table[server].rows.empty()) continue;
       const SharedFloats values = Pick(gradient, of_table[server].places);
-      split[server].push_back({std::move(of_table[server].rows.front()), values});
+      split[server].push_back(
+          {std::move(of_table[server].rows.front()), values, gradient.encoding});
     }
   }
   return split;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/encoding/encoding.h"
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/shared_floats.h"
 
@@ -17,6 +18,7 @@ namespace sluice {
 struct RowGradient {
   RowIds rows;
   SharedFloats values;
+  Encoding encoding = {};  // in which the values are sent; not of matrices
 };
 
 // In ascending order of their tables, each once.

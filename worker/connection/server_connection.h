@@ -137,7 +137,8 @@ class ServerConnection {
   }
 
   // Starts to push a gradient of `elements` elements, and of these rows, which are sent at once:
-  // header.row_bytes counts them. Blocks only while the server accepts no more rows.
+  // header.row_bytes counts them, as if they were not encoded. Blocks only while the server accepts
+  // no more rows.
   virtual std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                                   BatchIs batch, const RowGradients& rows) = 0;
 

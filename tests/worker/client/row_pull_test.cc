@@ -1,6 +1,7 @@
 // Rows that a client pulls: what becomes of them if the session ends meanwhile, and what the client
 // takes from a server.
 
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/encoding/checksum.h"
+#include "common/encoding/encoding_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/server/connect.h"
@@ -207,6 +209,43 @@ TEST(ManyRowsTest, ArePulledInPartsThatTheServerTakes) {
   ASSERT_THAT(client.PullRows(rows, absl::MakeSpan(pulled)), IsOk());
   EXPECT_TRUE(pulled == expected);
   EXPECT_THAT(client.Leave({}), IsOk());
+}
+
+// ---- Gradients of rows ----
+
+// What a push of this gradient for each element of many rows leaves of it, at the server.
+float Arrives(const std::string& encoding, float gradient) {
+  ServerWorld world(Sync(1), WithTables());
+  GradientEncoding push;
+  push.choice = ParseEncodingChoice(encoding).value();
+  ParameterClient client(ConnectTo(world.address().ToString()), push);
+  Values parameters(3);
+  EXPECT_THAT(client.Join(RequestWithTables(), absl::MakeSpan(parameters)), IsOk());
+  const std::vector<RowIds> rows = {{0, Counting(5, 200'000)}, {1, Counting(9, 3)}};
+  RowGradients gradients;
+  gradients.push_back({rows[0], Share(Values(400'000, gradient))});
+  gradients.push_back({rows[1], Share(Values(3, gradient))});
+  client.SetRows(std::move(gradients));
+  EXPECT_THAT(client.PushPull(Share({0, 0, 0}), 1, absl::nullopt, absl::MakeSpan(parameters)),
+              IsOk());
+  Values pulled(400'003);
+  EXPECT_THAT(client.PullRows(rows, absl::MakeSpan(pulled)), IsOk());
+  EXPECT_THAT(client.Leave({}), IsOk());
+  const Values first = FirstRows(rows);
+  const float arrived = std::round((first[0] - pulled[0]) * 0x1p12F) * 0x1p-12F;
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i] - pulled[i], arrived, 1e-6F);
+  return arrived;
+}
+
+TEST(RowGradientEncodingTest, IsThatOfThePushIfItSendsEachValue) {
+  constexpr float kGradient = 1 + 0x1p-9F;
+  EXPECT_EQ(Arrives("none", kGradient), kGradient);
+  EXPECT_EQ(Arrives("bfloat16", kGradient), 1);
+  EXPECT_EQ(Arrives("float16/zstd", kGradient), kGradient);
+  EXPECT_EQ(Arrives("bfloat16/planes", kGradient), 1);
+  EXPECT_EQ(Arrives("int8", kGradient), kGradient);
+  EXPECT_EQ(Arrives("top-k:0.01", kGradient), kGradient);
+  EXPECT_EQ(Arrives("auto", kGradient), kGradient);
 }
 
 TEST(ManyRowsTest, NoRowsAreNoCall) {

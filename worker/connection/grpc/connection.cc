@@ -119,7 +119,7 @@ class GrpcConnection final : public ServerConnection {
     const auto memory = session_ == nullptr ? nullptr : session_->memory;
     return StartGrpcPush(
         *streams_, header, elements, batch, rows,
-        {options_.token, memory, options_.trace, checksums_, UseLanes(), chooser()});
+        {options_.token, memory, options_.trace, checksums_, UseLanes(), transforms_, chooser()});
   }
 
   void UsePullEncoding(const Encoding& encoding) override { pull_encoding_ = encoding; }

@@ -10,6 +10,8 @@
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
+#include "common/encoding/codec.h"
+#include "common/tensor/table_spec.h"
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
 #include "worker/connection/grpc/answer.h"
@@ -31,6 +33,8 @@ class GrpcPush final : public OutgoingPush {
       : batch_(batch),
         memory_(options.memory),
         checksums_(options.checksums),
+        transforms_(options.transforms),
+        sequence_(header.sequence),
         chooser_(options.chooser),
         unsent_(elements + ElementsOf(rows)),
         stream_(stub, kPushGradients, Timeout(unsent_, batch), options.token) {
@@ -100,14 +104,35 @@ class GrpcPush final : public OutgoingPush {
     for (const RowGradient& gradient : rows) SendIds(gradient.rows);
     uint64_t offset = elements;
     for (const RowGradient& gradient : rows) {
-      // Not through lanes: they would bring rows before their ids.
-      ForEachChunk(offset, gradient.values, checksums_,
-                   [this](const grpc::ByteBuffer& chunk, uint64_t count) {
-                     Count(chunk, count);
-                     return open_ && WriteHere(chunk);
-                   });
+      if (gradient.encoding.plain()) {
+        ForEachChunk(offset, gradient.values, checksums_,
+                     [this](const grpc::ByteBuffer& chunk, uint64_t count) {
+                       return WriteOfRows(chunk, count);
+                     });
+      } else {
+        SendEncoded(offset, gradient);
+      }
       offset += gradient.values.values.size();
     }
+  }
+
+  void SendEncoded(uint64_t offset, const RowGradient& gradient) {
+    const absl::Span<const float> values = gradient.values.values;
+    for (uint64_t begin = 0; open_ && begin < values.size(); begin += kMostEncoded) {
+      const auto part = values.subspan(begin, kMostEncoded);
+      ChunkContext context;
+      context.seed = MixId(sequence_.value() ^ MixId(offset + begin));
+      const EncodedChunk chunk =
+          EncodeValues(offset + begin, part, gradient.encoding, context, *transforms_);
+      WriteOfRows(EncodeChunk(chunk), part.size());
+    }
+  }
+
+  // Not through lanes: they would bring rows before their ids.
+  bool WriteOfRows(const grpc::ByteBuffer& chunk, uint64_t elements) {
+    if (!open_) return false;
+    Count(chunk, elements);
+    return WriteHere(chunk);
   }
 
   void SendIds(const RowIds& rows) {
@@ -169,6 +194,8 @@ class GrpcPush final : public OutgoingPush {
   const BatchIs batch_;
   const std::shared_ptr<const SharedMemory> memory_;
   const Checksums checksums_;
+  const std::shared_ptr<const TransformRegistry> transforms_;
+  const Sequence sequence_;
   ConnectionChooser* const chooser_;
   uint64_t unsent_;
   bool open_ = false;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "common/encoding/transform_registry.h"
 #include "common/tensor/shared_memory.h"
 #include "common/trace/trace.h"
 #include "common/wire/chunk.h"
@@ -25,6 +26,7 @@ struct GrpcPushOptions {
   Trace* trace = nullptr;                 // of this process, if any; outlives the push
   Checksums checksums = Checksums::kOff;  // of chunks that are not encoded
   LaneUse lanes;                          // none with `memory`
+  std::shared_ptr<const TransformRegistry> transforms;  // encode rows; never null
   // Learns how long the push took, unless it is null. Outlives the push.
   ConnectionChooser* chooser = nullptr;
 };
