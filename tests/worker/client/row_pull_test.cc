@@ -25,8 +25,6 @@
 namespace sluice {
 namespace {
 
-using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TableSpec Table(const std::string& name, uint32_t width) {
