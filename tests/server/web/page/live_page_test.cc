@@ -110,8 +110,8 @@ TEST_F(LivePageTest, ShowsWhatAllServersHaveOfATable) {
   JobMoment input;
   input.time = absl::FromUnixSeconds(5001);
   input.state = WithTables(1);
-  input.state.each_server[0].figures.tables[0] = {5, 4, 300, 2, 1, 10, 8, 20, {{kLast, 64}}};
-  input.state.each_server[1].figures.tables[0] = {5, 0, 100, 0, 0, 10, 7, 30, {{3, 128}}};
+  input.state.each_server[0].figures.tables[0] = {5, 0, 4, 300, 2, 1, 10, 8, 20, {{kLast, 64}}};
+  input.state.each_server[1].figures.tables[0] = {5, 0, 0, 100, 0, 0, 10, 7, 30, {{3, 128}}};
   page_.End(input);
   const nlohmann::json tables = nlohmann::json::parse(*Get("/api/state").body)["row_tables"];
   EXPECT_EQ(tables["count"], 1);
