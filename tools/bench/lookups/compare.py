@@ -73,8 +73,8 @@ def shape(flags):
     return [f"--rows={flags.rows}", f"--width={flags.width}", f"--exponent={flags.exponent}"]
 
 
-def batches(flags):
-    return [f"--ids={flags.ids}", f"--bag={flags.bag}", f"--batches={flags.batches}"]
+def batches(flags, count=None):
+    return [f"--ids={flags.ids}", f"--bag={flags.bag}", f"--batches={count or flags.batches}"]
 
 
 class SluiceJob:
@@ -88,10 +88,10 @@ class SluiceJob:
             [f"{flags.bin}/server/sluice_server", f"--listen={self._address}", "--mode=async",
              "--workers=1", "--insecure-on-network", *server_flags], folder)
 
-    def worker(self, name, *more):
+    def worker(self, name, *more, count=None):
         return Process(
             [f"{self._flags.bin}/tools/bench/lookups/lookup_worker", f"--server={self._address}", f"--name={name}",
-             *shape(self._flags), *batches(self._flags), *more], self._folder)
+             *shape(self._flags), *batches(self._flags, count), *more], self._folder)
 
 
 def run_sluice(flags, socket, workers, server_flags=()):
@@ -107,8 +107,8 @@ def run_sluice(flags, socket, workers, server_flags=()):
 def run_pulls(flags, trained):
     """Pulls of a worker that only reads, while another trains or is not there."""
     with tempfile.TemporaryDirectory(prefix="sluice-tables-") as folder:
-        job = SluiceJob(flags, folder, "unix")
-        filler = job.worker("filler", "--fill", "--batches=1" if not trained else f"--batches={100 * flags.batches}")
+        job = SluiceJob(flags, folder, "unix", ["--wait-for-more"])  # the filler may leave before the reader joins
+        filler = job.worker("filler", "--fill", count=100 * flags.batches if trained else 1)
         while filler.next_line() != "ready":
             pass
         reader = job.worker("reader", "--reads")

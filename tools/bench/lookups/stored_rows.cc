@@ -1,6 +1,5 @@
 #include "tools/bench/lookups/stored_rows.h"
 
-#include <limits>
 #include <utility>
 
 #include "glog/logging.h"
@@ -23,8 +22,7 @@ std::shared_ptr<const Layout> LayoutWith(uint32_t width) {
 
 StoredRows::StoredRows(uint32_t width, const OptimizerOptions& optimizer)
     : layout_(LayoutWith(width)),
-      tables_(layout_, OptimizerConfig{optimizer}, RowPlace{0, 1},
-              std::numeric_limits<uint64_t>::max(), one_thread_),
+      tables_(layout_, OptimizerConfig{optimizer}, RowPlace{0, 1}, TableMemory(), one_thread_),
       latest_(tables_.Start(sluice::Step(0), 0)) {}
 
 std::unique_ptr<StagedRows> StoredRows::Arrived(
