@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/torch/tables/unique_ids.h"
 
 namespace sluice {
 namespace {

@@ -15,9 +15,10 @@
 #include "common/protocol/optimizer_table.h"
 #include "common/tensor/table_spec.h"
 #include "worker/torch/tables/row_puller.h"
-#include "worker/torch/tables/unique_ids.h"
 
 namespace sluice {
+
+struct UniqueIds;
 
 struct RemoteEmbeddingOptions {
   uint32_t width = 0;  // elements of a row
