@@ -127,6 +127,13 @@ class TwoServers {
   std::vector<std::string> addresses_;
 };
 
+// What a process has said that is killed now.
+std::string LastWords(Process& process) {
+  process.Signal(SIGKILL);
+  process.Wait().IgnoreError();
+  return process.output();
+}
+
 class FailpointServersTest : public ::testing::TestWithParam<Point> {
  protected:
   // Waits for the job's end. Returns the checksums of the parameters and of the rows.
@@ -137,7 +144,8 @@ class FailpointServersTest : public ::testing::TestWithParam<Point> {
       EXPECT_THAT(worker->Wait(kPatience), IsOkAndHolds(0)) << worker->output();
       // One lost would be made good for by another; one that counts twice would leave one out.
       EXPECT_THAT(LinesWith(worker->output(), "pushes that counted"),
-                  ElementsAre(absl::StrCat("pushes that counted: ", Steps())));
+                  ElementsAre(absl::StrCat("pushes that counted: ", Steps())))
+          << worker->output();
       rows.insert(absl::StrJoin(LinesWith(worker->output(), "checksum of all rows"), ", "));
     }
     EXPECT_THAT(rows, SizeIs(1)) << "the workers ended with different rows";
@@ -179,7 +187,9 @@ TEST_P(FailpointServersTest, LosesNothingAndCountsNothingTwice) {
         point.server, {RunfilePath("tests/testing/durable/failpoint_server_program"), failpoint});
     ASSERT_THAT(servers[point.server]->Wait(), IsOkAndHolds(-SIGKILL))
         << failpoint << " was not reached\n"
-        << servers[point.server]->output();
+        << servers[point.server]->output() << "the other server:\n"
+        << LastWords(*servers[other]) << "the workers:\n"
+        << LastWords(*workers[0]) << LastWords(*workers[1]);
   }
   servers[point.server] = job.Start(point.server);
   EXPECT_EQ(Finish(workers, servers), Undisturbed());
