@@ -19,12 +19,13 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 class Process:
-    """A process that prints "ready" when it begins to measure, and then one line of JSON; servers print neither."""
+    """A process that prints "ready", waits for a line, measures, and prints a line of JSON; servers do none of it."""
 
     def __init__(self, command, cwd):
         self._errors = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
-            [str(word) for word in command], env=ENVIRONMENT, cwd=cwd, stdout=subprocess.PIPE, stderr=self._errors, text=True
+            [str(word) for word in command], env=ENVIRONMENT, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self._errors, text=True
         )
 
     def cpu_seconds(self):
@@ -44,6 +45,14 @@ class Process:
             raise SystemExit(f"tables: {' '.join(self._process.args)} failed:\n{self._errors.read()[-2000:]}")
         return line.strip()
 
+    def await_ready(self):
+        while self.next_line() != "ready":
+            pass
+
+    def begin(self):
+        self._process.stdin.write("begin\n")
+        self._process.stdin.flush()
+
     def end(self, wait=True):
         if not wait:
             self._process.terminate()
@@ -51,14 +60,15 @@ class Process:
 
 
 class Run:
-    """A run of all its processes, from the first "ready" of a trainer until the last result."""
+    """A run of all its processes, which begin to measure when all are ready, until the last result."""
 
-    def __init__(self, server, workers, reader=None):
+    def __init__(self, server, workers):
         for worker in workers:
-            while worker.next_line() != "ready":
-                pass
+            worker.await_ready()
         measured = ([server] if server else []) + workers
         before = [process.cpu_seconds() for process in measured]
+        for worker in workers:
+            worker.begin()
         self.resident = server.resident_bytes() if server else 0
         results = [json.loads(worker.next_line()) for worker in workers]
         self.cpu = sum(process.cpu_seconds() for process in measured) - sum(before)
@@ -109,8 +119,8 @@ def run_pulls(flags, trained):
     with tempfile.TemporaryDirectory(prefix="sluice-tables-") as folder:
         job = SluiceJob(flags, folder, "unix", ["--wait-for-more"])  # the filler may leave before the reader joins
         filler = job.worker("filler", "--fill", count=100 * flags.batches if trained else 1)
-        while filler.next_line() != "ready":
-            pass
+        filler.await_ready()
+        filler.begin()
         reader = job.worker("reader", "--reads")
         run = Run(job.server, [reader])
         reader.end()

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """The table of lookup_worker in one process: torch.nn.EmbeddingBag with sparse gradients, one thread.
 
-Prints "ready", then a JSON object.
+Prints "ready", waits for a line, then measures and prints a JSON object.
 """
 
 import argparse
+import sys
 import time
 
 import torch
@@ -28,6 +29,7 @@ def main():
     for batch, ids in enumerate(batches):
         if batch == WARM_UP:
             print("ready", flush=True)
+            sys.stdin.readline()
             began, times = time.monotonic(), []
         start = time.monotonic()
         optimizer.zero_grad()

@@ -2,10 +2,11 @@
 """The table of lookup_worker through PyTorch RPC: a torch.nn.EmbeddingBag on rank 0, trained by the other ranks.
 
 Forward is a remote call, dist_autograd crosses the wire, and DistributedOptimizer steps Adagrad on the server, as in
-PyTorch's tutorials on RPC. Gradients are sparse. Prints "ready", then a JSON object.
+PyTorch's tutorials on RPC. Gradients are sparse. Prints "ready", waits for a line, then measures and prints a JSON object.
 """
 
 import argparse
+import sys
 import time
 
 import torch
@@ -55,6 +56,7 @@ def train(flags):
     for batch, ids in enumerate(batches):
         if batch == WARM_UP:
             print("ready", flush=True)
+            sys.stdin.readline()
             began, times = time.monotonic(), []
         start = time.monotonic()
         with dist_autograd.context() as context:

@@ -3,7 +3,8 @@
 //   lookup_worker --server=unix:/tmp/s --rows=1000000 --width=64 --ids=4096 --batches=100
 //   lookup_worker --server=unix:/tmp/s … --reads      pulls rows, and pushes nothing
 //
-// tools/bench/tables starts it. It prints "ready", then a JSON object.
+// tools/bench/tables starts it. It prints "ready", waits for a line, then measures and prints a
+// JSON object.
 
 #include <torch/torch.h>
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -71,6 +73,8 @@ class Worker {
     if (options_.fill) Fill();
     for (size_t i = 0; i < kWarmUp; ++i) Batch();
     std::cout << "ready" << std::endl;
+    std::string begin;
+    std::getline(std::cin, begin);
     std::vector<double> milliseconds;
     const absl::Time begun = sluice::RealClock().Now();
     for (int i = 0; i < options_.batches; ++i) {
