@@ -1,4 +1,4 @@
-// What the rows of tables on one server may take.
+// TableMemory says how much memory the rows of tables may take on one server.
 
 #ifndef SLUICE_SERVER_STATE_TABLE_MEMORY_H_
 #define SLUICE_SERVER_STATE_TABLE_MEMORY_H_
@@ -12,7 +12,7 @@ namespace sluice {
 class RowDisk;
 
 struct TableMemory {
-  // Of memory, with slots and index.
+  // Rows take at most so much memory, with their slots and the index.
   uint64_t most_bytes = std::numeric_limits<uint64_t>::max();
   // Where rows lie for which that is too little; null: pushes that would make more are refused.
   std::shared_ptr<RowDisk> disk;

@@ -37,7 +37,7 @@ class RecordPages {
   // `elements` of the row and its slots together.
   explicit RecordPages(size_t elements);
 
-  // What one record takes.
+  // One record takes so many bytes.
   static uint64_t BytesOf(size_t elements);
 
   // A record whose elements are not initialised.

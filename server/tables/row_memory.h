@@ -17,7 +17,7 @@ namespace sluice {
 // Any thread may use it.
 class RowMemory {
  public:
-  // Of so many buckets together. Without TableMemory::disk, or if it gives no file, all rows stay
+  // So many buckets share it. Without TableMemory::disk, or if it gives no file, all rows stay
   // in memory.
   RowMemory(const TableMemory& memory, size_t buckets);
 

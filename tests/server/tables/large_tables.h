@@ -3,9 +3,7 @@
 #ifndef SLUICE_TESTS_SERVER_TABLES_LARGE_TABLES_H_
 #define SLUICE_TESTS_SERVER_TABLES_LARGE_TABLES_H_
 
-#include <algorithm>
 #include <random>
-#include <tuple>
 #include <vector>
 
 #include "tests/server/tables/table_world.h"
@@ -36,24 +34,6 @@ inline void TrainLarge(uint32_t number, TableWorld& world) {
   for (float& value : values) value = static_cast<float>(engine() % 1000) / 500 - 1;
   world.Push(ids, values);
   world.MakeStep();
-}
-
-// All rows and waiting ids that a step after `after` has touched.
-using LargeRecord = std::tuple<uint32_t, RowId, uint64_t, uint32_t, Values>;
-inline std::vector<LargeRecord> AllRows(const TableWorld::Snapshots& snapshots,
-                                        uint64_t after = 0) {
-  std::vector<LargeRecord> all;
-  for (const auto& snapshot : snapshots) {
-    for (uint32_t table = 0; table < 2; ++table) {
-      for (uint32_t bucket = 0; bucket < kRowBuckets; ++bucket) {
-        snapshot->ForEachRow(table, bucket, Step(after), [&](const StoredRow& row) {
-          all.emplace_back(table, row.id, row.touched.value(), row.touches, ValuesOf(row.elements));
-        });
-      }
-    }
-  }
-  std::sort(all.begin(), all.end());
-  return all;
 }
 
 inline std::vector<RowId> AllIds() {

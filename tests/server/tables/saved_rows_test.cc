@@ -49,22 +49,6 @@ void StepOf(uint32_t number, TableWorld& world) {
   world.MakeStep(2, 1);
 }
 
-// All that a world has, for comparison.
-using Record = std::tuple<uint32_t, RowId, uint64_t, uint32_t, Values>;
-std::vector<Record> AllOf(const TableWorld::Snapshots& snapshots, uint64_t after = 0) {
-  std::vector<Record> all;
-  for (const auto& snapshot : snapshots) {
-    for (uint32_t table = 0; table < 2; ++table) {
-      for (uint32_t bucket = 0; bucket < kRowBuckets; ++bucket) {
-        snapshot->ForEachRow(table, bucket, Step(after), [&](const StoredRow& row) {
-          all.emplace_back(table, row.id, row.touched.value(), row.touches, ValuesOf(row.elements));
-        });
-      }
-    }
-  }
-  return all;
-}
-
 TEST(SavedRowsTest, SumsAreInTheOrderOfTablesAndIds) {
   TableWorld world(Tables());
   world.Push({{0, {3, 600}}, {1, {2}}}, {1, 2, 3, 4, 5, 6, 7, 8}, 1, 2);
@@ -91,7 +75,7 @@ TEST(SavedRowsTest, JournaledSumsMakeTheSameBitsAndChecksums) {
     replayed.MakeStep(2, 1);
     ASSERT_EQ(world.checksums(), replayed.checksums());
   }
-  EXPECT_EQ(AllOf(world.latest()), AllOf(replayed.latest()));
+  EXPECT_EQ(AllRows(world.latest()), AllRows(replayed.latest()));
 }
 
 TEST(SavedRowsTest, ALoadReplacesTheSums) {
@@ -115,7 +99,7 @@ TEST(SavedRowsTest, ARestoredServerContinuesWithTheSameBits) {
   options.servers = 3;
   TableWorld restored(Tables(), options);
   for (size_t server = 0; server < restored.servers(); ++server) {
-    for (const auto& [table, id, touched, touches, elements] : AllOf(world.latest())) {
+    for (const auto& [table, id, touched, touches, elements] : AllRows(world.latest())) {
       restored.server(server).Load(table, {id, Step(touched), touches, elements});
     }
   }
@@ -124,8 +108,8 @@ TEST(SavedRowsTest, ARestoredServerContinuesWithTheSameBits) {
     StepOf(step, world);
     StepOf(step, restored);
   }
-  std::vector<Record> found = AllOf(restored.latest());
-  std::vector<Record> expected = AllOf(world.latest());
+  std::vector<RowOfTable> found = AllRows(restored.latest());
+  std::vector<RowOfTable> expected = AllRows(world.latest());
   std::sort(found.begin(), found.end());
   std::sort(expected.begin(), expected.end());
   EXPECT_TRUE(found == expected);
@@ -138,7 +122,7 @@ TEST(SavedRowsTest, OnlyRowsThatWereTouchedLaterAreShown) {
   world.Push({{1, {2, 3}}}, {1, 1, 1, 1});
   world.MakeStep();
   std::vector<RowId> ids;
-  for (const Record& record : AllOf(world.latest(), 1)) ids.push_back(std::get<1>(record));
+  for (const RowOfTable& record : AllRows(world.latest(), 1)) ids.push_back(std::get<1>(record));
   EXPECT_THAT(ids, testing::UnorderedElementsAre(2, 3));
 }
 
@@ -151,12 +135,12 @@ TEST(SavedRowsTest, WhatWasTouchedAfterAStepIsWhatTheRowsSayThemselves) {
     if (step % 7 == 0) living.push_back(world.latest());
   }
   for (const TableWorld::Snapshots& snapshots : living) {
-    const std::vector<Record> all = AllOf(snapshots);
+    const std::vector<RowOfTable> all = AllRows(snapshots);
     for (const uint64_t after : {1, 3, 8, 20, 30, 39}) {
-      std::vector<Record> expected;
+      std::vector<RowOfTable> expected;
       std::copy_if(all.begin(), all.end(), std::back_inserter(expected),
-                   [&](const Record& row) { return std::get<2>(row) > after; });
-      EXPECT_TRUE(AllOf(snapshots, after) == expected) << after;
+                   [&](const RowOfTable& row) { return std::get<2>(row) > after; });
+      EXPECT_TRUE(AllRows(snapshots, after) == expected) << after;
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -177,6 +178,25 @@ class TableWorld {
   Snapshots latest_;
   std::vector<uint64_t> checksums_;
 };
+
+// A row or waiting id: its table, id, latest step, touches and elements.
+using RowOfTable = std::tuple<uint32_t, RowId, uint64_t, uint32_t, Values>;
+
+// All that a step after `after` has touched, of two tables, for comparison. Those of a server come
+// in the order of tables, buckets and ids.
+inline std::vector<RowOfTable> AllRows(const TableWorld::Snapshots& snapshots, uint64_t after = 0) {
+  std::vector<RowOfTable> all;
+  for (const auto& snapshot : snapshots) {
+    for (uint32_t table = 0; table < 2; ++table) {
+      for (uint32_t bucket = 0; bucket < kRowBuckets; ++bucket) {
+        snapshot->ForEachRow(table, bucket, Step(after), [&](const StoredRow& row) {
+          all.emplace_back(table, row.id, row.touched.value(), row.touches, ValuesOf(row.elements));
+        });
+      }
+    }
+  }
+  return all;
+}
 
 }  // namespace sluice
 
