@@ -60,6 +60,7 @@ absl::Status HolderIncarnation::Listen(const HolderServerOptions& options) {
   address_ = grpc_server_->address();
   SequencerLinkOptions link = LinkOptionsOf(options, address_);
   link.figures = [this] { return stripe_.Describe(); };
+  link.begin = [this](SessionId base) { stripe_.EndEarlier(base); };
   link_ = std::make_unique<SequencerLink>(
       std::move(link), [this](const HolderCommand& command) { stripe_.Execute(command); });
   return absl::OkStatus();

@@ -23,6 +23,7 @@ std::unique_ptr<HolderLinks> MakeHolderLinks(const ServerOptions& options) {
   links.job_id = options.shard.job_id;
   links.servers = options.servers;
   links.incarnation = options.shard.incarnation;
+  links.session_base = options.shard.session_base;
   links.process_nonce = RandomNonce();
   links.saves = !options.durable.directory.empty();
   links.journals = links.saves && options.durable.durability == Durability::kJournal;

@@ -28,11 +28,6 @@ void HeldStripe::Drain() {
 void HeldStripe::Listen(SessionListener listener) { listener_ = std::move(listener); }
 
 void HeldStripe::Execute(const HolderCommand& command) {
-  if (std::holds_alternative<LoadCheckpoint>(command)) {
-    // Nobody has joined yet, so these are calls of sessions of an earlier incarnation.
-    EndUnknown();
-    EndUnknown();
-  }
   if (const auto* const open = std::get_if<OpenSession>(&command)) {
     {
       absl::MutexLock lock(&mu_);
@@ -67,19 +62,37 @@ StripeFigures HeldStripe::Describe() const {
 }
 
 void HeldStripe::EndUnknown() {
-  std::vector<std::pair<PushId, EndCall>> pushes;
-  std::vector<std::pair<PullId, EndCall>> pulls;
+  std::vector<PushId> pushes;
+  std::vector<PullId> pulls;
   {
     absl::MutexLock lock(&mu_);
-    for (const PushId id : pushes_.Tick()) pushes.emplace_back(id, push_ends_[id]);
-    for (const PullId id : pulls_.Tick()) pulls.emplace_back(id, pull_ends_[id]);
+    pushes = pushes_.Tick();
+    pulls = pulls_.Tick();
   }
-  const absl::Status why = EarlyCalls<PushId, PushName>::Unknown({});
-  for (const auto& [id, end] : pushes) {
-    if (CancelPush(id)) end(why);
+  EndCalls(pushes, pulls);
+}
+
+void HeldStripe::EndEarlier(SessionId base) {
+  std::vector<PushId> pushes;
+  std::vector<PullId> pulls;
+  {
+    absl::MutexLock lock(&mu_);
+    pushes = pushes_.Begin(base);
+    pulls = pulls_.Begin(base);
   }
-  for (const auto& [id, end] : pulls) {
-    if (CancelPull(id)) end(why);
+  EndCalls(pushes, pulls);
+}
+
+void HeldStripe::EndCalls(const std::vector<PushId>& pushes, const std::vector<PullId>& pulls) {
+  for (const PushId id : pushes) {
+    const auto push = TakePush(id);
+    const bool waits = push.has_value() && follower_.CancelPush(push->name);
+    if (waits) push->end(EarlyPushes::Unknown(push->name.session));
+  }
+  for (const PullId id : pulls) {
+    const auto pull = TakePull(id);
+    const bool waits = pull.has_value() && follower_.CancelPull(pull->name);
+    if (waits) pull->end(EarlyPulls::Unknown(pull->name.session));
   }
 }
 
@@ -142,40 +155,33 @@ PushId HeldStripe::Await(const PushHeader& header, HolderFollower::StreamCallbac
   absl::StatusOr<PushId> id;
   {
     absl::MutexLock lock(&mu_);
-    id = pushes_.Add(name, open_.count(name.session) > 0);
-    if (id.ok()) push_ends_[*id] = [start](const absl::Status& why) { start(why); };
+    id = pushes_.Add({name, start}, open_.count(name.session) > 0);
   }
   if (!id.ok()) {
     start(id.status());
     return PushId();
   }
   const auto begin = [this, id = *id, start = std::move(start)](auto push) {
-    RemovePush(id);
+    TakePush(id);
     start(std::move(push));
   };
   follower_.BeginPush(header, header.attempt, begin, std::move(cancel));
   return *id;
 }
 
-bool HeldStripe::RemovePush(PushId id) {
-  EndCall end;  // freed without the mutex
+absl::optional<HeldStripe::EarlyPushes::Call> HeldStripe::TakePush(PushId id) {
   absl::MutexLock lock(&mu_);
-  const auto found = push_ends_.find(id);
-  if (found != push_ends_.end()) end = std::move(found->second);
-  push_ends_.erase(id);
-  return pushes_.Remove(id).has_value();
+  return pushes_.Remove(id);
+}
+
+absl::optional<HeldStripe::EarlyPulls::Call> HeldStripe::TakePull(PullId id) {
+  absl::MutexLock lock(&mu_);
+  return pulls_.Remove(id);
 }
 
 bool HeldStripe::CancelPush(PushId id) {
-  absl::optional<PushName> name;
-  EndCall end;  // freed without the mutex
-  {
-    absl::MutexLock lock(&mu_);
-    name = pushes_.Remove(id);
-    if (name.has_value()) end = std::move(push_ends_[id]);
-    push_ends_.erase(id);
-  }
-  return name.has_value() && follower_.CancelPush(*name);
+  const auto push = TakePush(id);
+  return push.has_value() && follower_.CancelPush(push->name);
 }
 
 absl::Status HeldStripe::End(std::unique_ptr<PendingPush> push, const absl::Status& fault) {
@@ -219,36 +225,22 @@ PullId HeldStripe::Pull(const PullRequest& request, PullCallback done) {
                 "servers each pull has one");
   if (name.number != 0) {
     absl::MutexLock lock(&mu_);
-    id = pulls_.Add(name, open_.count(name.session) > 0);
-    if (id.ok()) pull_ends_[*id] = [done](const absl::Status& why) { done(why); };
+    id = pulls_.Add({name, done}, open_.count(name.session) > 0);
   }
   if (!id.ok()) {
     done(id.status());
     return PullId();
   }
   follower_.Pull(name, [this, id = *id, done = std::move(done)](const auto& result) {
-    {
-      EndCall end;  // freed without the mutex
-      absl::MutexLock lock(&mu_);
-      pulls_.Remove(id);
-      end = std::move(pull_ends_[id]);
-      pull_ends_.erase(id);
-    }
+    TakePull(id);
     done(result);
   });
   return *id;
 }
 
 bool HeldStripe::CancelPull(PullId id) {
-  absl::optional<PullName> name;
-  EndCall end;  // freed without the mutex
-  {
-    absl::MutexLock lock(&mu_);
-    name = pulls_.Remove(id);
-    if (name.has_value()) end = std::move(pull_ends_[id]);
-    pull_ends_.erase(id);
-  }
-  return name.has_value() && follower_.CancelPull(*name);
+  const auto pull = TakePull(id);
+  return pull.has_value() && follower_.CancelPull(pull->name);
 }
 
 }  // namespace sluice

@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -49,6 +49,10 @@ class HeldStripe final : public ParameterStore {
   absl::optional<int> exit_code() const { return follower_.exit_code(); }
   StripeFigures Describe() const;
   HeldRows rows() const { return follower_.rows(); }
+  // The sessions of the sequencer's incarnation have the numbers after `base`. Ends the calls of
+  // earlier ones, now and from now on: UNKNOWN_SESSION. Their workers may not know yet that the
+  // sequencer went back. Call it before the first command.
+  void EndEarlier(SessionId base) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the calls of sessions of which the log says nothing, at the second call: UNKNOWN_SESSION.
   // Call it every few seconds while the log comes in.
   void EndUnknown() ABSL_LOCKS_EXCLUDED(mu_);
@@ -90,12 +94,16 @@ class HeldStripe final : public ParameterStore {
   const SpanListener& on_span() const override { return on_span_; }
 
  private:
-  // The answer to a call that ends while it waits.
-  using EndCall = std::function<void(const absl::Status& why)>;
+  using EarlyPushes = EarlyCalls<PushId, PushName>;
+  using EarlyPulls = EarlyCalls<PullId, PullName>;
+
+  void EndCalls(const std::vector<PushId>& pushes, const std::vector<PullId>& pulls)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   PushId Await(const PushHeader& header, HolderFollower::StreamCallback start,
                std::function<void()> cancel) ABSL_LOCKS_EXCLUDED(mu_);
-  bool RemovePush(PushId id) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::optional<EarlyPushes::Call> TakePush(PushId id) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::optional<EarlyPulls::Call> TakePull(PullId id) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status End(std::unique_ptr<PendingPush> push, const absl::Status& fault);
 
   const std::unique_ptr<Parallel> parallel_;
@@ -107,10 +115,8 @@ class HeldStripe final : public ParameterStore {
   HolderFollower follower_;
   absl::Mutex mu_;
   std::set<SessionId> open_ ABSL_GUARDED_BY(mu_);
-  EarlyCalls<PushId, PushName> pushes_ ABSL_GUARDED_BY(mu_);
-  EarlyCalls<PullId, PullName> pulls_ ABSL_GUARDED_BY(mu_);
-  std::map<PushId, EndCall> push_ends_ ABSL_GUARDED_BY(mu_);
-  std::map<PullId, EndCall> pull_ends_ ABSL_GUARDED_BY(mu_);
+  EarlyPushes pushes_ ABSL_GUARDED_BY(mu_);
+  EarlyPulls pulls_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

@@ -118,6 +118,7 @@ class ParameterClient {
   absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
   absl::Status BeginWith(absl::Span<const float> own, Earlier earlier,
                          absl::Span<float> parameters);
+  bool MustOffer() const;
   absl::Status TryToBegin(Earlier earlier, absl::Span<float> parameters);
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
   absl::Status Rejoin();

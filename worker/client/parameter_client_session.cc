@@ -94,7 +94,7 @@ absl::Status ParameterClient::CheckFitStripes(uint32_t servers) {
 // A worker that joins first takes back its own parameters after an error. Its gradient is not there
 // yet, so the gradient's memory keeps them if this knows it: a vector of its own would be the
 // third. A worker that joins again keeps none, because its gradient is still to be pushed: then a
-// pull that breaks off leaves a mixture, as in PushPull().
+// pull that breaks off leaves a mixture, as in PushPull(), unless it offers its parameters.
 absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameters) {
   if (earlier == Earlier::kPushed || request_.role != SessionRole::kWorker) {
     return BeginWith({}, earlier, parameters);
@@ -110,11 +110,16 @@ absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameter
 }
 
 // Offers `parameters` to a job that has none, and fills them with the job's. If the session breaks,
-// it does so in a later one. A mixture is not offered. After an error `parameters` are `own` again,
-// unless that is empty.
+// it does so in a later one. A mixture is not offered. What is offered is kept until it was pulled,
+// so that it can be offered again. After an error `parameters` are `own` again, or what was kept.
 absl::Status ParameterClient::BeginWith(absl::Span<const float> own, Earlier earlier,
                                         absl::Span<float> parameters) {
+  std::vector<float> kept;
   for (int attempt = 0;; ++attempt) {
+    if (own.empty() && complete_ && MustOffer()) {
+      kept.assign(parameters.begin(), parameters.end());
+      own = kept;
+    }
     const absl::Status begun = TryToBegin(earlier, parameters);
     if (begun.ok()) return begun;
     std::copy(own.begin(), own.end(), parameters.begin());
@@ -126,13 +131,17 @@ absl::Status ParameterClient::BeginWith(absl::Span<const float> own, Earlier ear
   }
 }
 
+bool ParameterClient::MustOffer() const {
+  return !server_has_parameters_ && request_.role == SessionRole::kWorker;
+}
+
 absl::Status ParameterClient::TryToBegin(Earlier earlier, absl::Span<float> parameters) {
   PullRequest first;
   first.session = welcome_.session;
   first.min_step = welcome_.step;
   // With `after` the server answers only when it does not read this worker's memory any more.
   if (earlier == Earlier::kPushed) first.after = welcome_.last_sequence;
-  if (!server_has_parameters_ && request_.role == SessionRole::kWorker) {
+  if (MustOffer()) {
     if (!complete_) return TakeOthers(first, parameters);
     auto initialized = connection_->Initialize(welcome_.session, parameters);
     // The server receives one offer at a time; the others wait.

@@ -241,6 +241,7 @@ v1::SequencerHello HolderLinks::Hello() const {
   hello.set_job_id(options_.job_id);
   hello.set_process_nonce(options_.process_nonce.value());
   hello.set_incarnation(options_.incarnation.value());
+  hello.set_session_base(options_.session_base.value());
   return hello;
 }
 

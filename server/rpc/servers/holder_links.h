@@ -32,6 +32,7 @@ struct HolderLinksOptions {
   std::string job_id;
   uint32_t servers = 2;  // of the job, with the sequencer's own
   Incarnation incarnation;
+  SessionId session_base;      // see ShardOptions
   ProcessNonce process_nonce;  // drawn for each incarnation of the sequencer
   // So long a holder whose connection broke may be away.
   absl::Duration lease = absl::InfiniteDuration();

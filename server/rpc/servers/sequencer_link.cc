@@ -129,6 +129,16 @@ void SequencerLink::End(const absl::Status& why) {
 // ---- Messages ----
 
 absl::Status SequencerLink::TakeHello(const v1::SequencerMessage& message) {
+  absl::Status taken;
+  {
+    absl::MutexLock lock(&mu_);
+    taken = Begin(message);
+  }
+  if (taken.ok() && options_.begin) options_.begin(SessionId(message.hello().session_base()));
+  return taken;
+}
+
+absl::Status SequencerLink::Begin(const v1::SequencerMessage& message) {
   if (accepted_) return BadField("hello", "sent twice", "only the first message");
   if (!message.has_hello()) return BadField("hello", "absent", "the first message of the call");
   const ProcessNonce process(message.hello().process_nonce());
@@ -143,10 +153,10 @@ absl::Status SequencerLink::TakeHello(const v1::SequencerMessage& message) {
 }
 
 absl::Status SequencerLink::Take(const v1::SequencerMessage& message) {
+  if (message.has_hello() || !accepted()) return TakeHello(message);
   absl::StatusOr<HolderCommand> command;
   {
     absl::MutexLock lock(&mu_);
-    if (!accepted_ || message.has_hello()) return TakeHello(message);
     const absl::Status heard = end_.Hear(message.taken());
     if (!heard.ok() || message.number() == 0) return heard;
     command = FromProto(message);

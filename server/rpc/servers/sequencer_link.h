@@ -34,6 +34,9 @@ struct SequencerLinkOptions {
   std::string address;  // where workers reach this server
   bool saves = false;   // whether it has a directory for checkpoints
   bool journals = false;
+  // Called with SequencerHello.session_base each time the sequencer has taken this server, before
+  // any command that follows, outside all locks; empty: nothing.
+  std::function<void(SessionId session_base)> begin;
   // What this server counts. Called by Acknowledge(), and valid as long as the link; empty:
   // nothing.
   std::function<StripeFigures()> figures;
@@ -65,9 +68,9 @@ class SequencerLink {
  private:
   class Stream;
 
-  void Begin(const std::shared_ptr<Stream>& stream) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Take(const v1::SequencerMessage& message) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status TakeHello(const v1::SequencerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TakeHello(const v1::SequencerMessage& message) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Begin(const v1::SequencerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellFigures(const StripeFigures& figures) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 

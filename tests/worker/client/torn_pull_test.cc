@@ -204,6 +204,26 @@ TEST_F(TornPullTest, OffersAModelsOwnParametersThoughAPullHadBegunToReplaceThem)
   EXPECT_EQ(other_.Parameters(), Values({10, 10, 10}));
 }
 
+// Twice the server is lost with all it has: before a push, and while the worker pulls what another
+// has offered to the next server.
+TEST_F(TornPullTest, OffersAgainWhatItHasOfferedToAServerThatIsLostMeanwhile) {
+  ASSERT_THAT(Join(), IsOk());
+  ShardOptions options = Another(Sync(1));
+  options.session_base = SessionId(2000);
+  ShardWorld third(options);
+  ASSERT_THAT(other_.Join("b"), IsOk());
+  twin_->MoveTo(other_.shard());
+  twin_->BeforeInitialize([this] {
+    twin_->BeforeInitialize(nullptr);
+    ASSERT_THAT(other_.Initialize({4, 5, 6}), IsOk());
+  });
+  twin_->TearPull([&] { twin_->MoveTo(third.shard()); });
+  EXPECT_THAT(Push({1, 2, 3}), Round(0, Disposition::kStaleDropped));
+  EXPECT_EQ(parameters_, Values({10, 10, 10}));
+  EXPECT_EQ(third.Parameters(), Values({10, 10, 10}));
+  client_ = nullptr;  // before the third server
+}
+
 TEST_F(TornPullTest, IsRepeatedByAnObserverOfTheEnd) {
   ASSERT_THAT(world_.Join("b"), IsOk());
   ASSERT_THAT(world_.Initialize({4, 5, 6}), IsOk());

@@ -152,7 +152,8 @@ class FollowTest : public ::testing::Test {
   std::vector<std::pair<uint32_t, HolderReport>> heard_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mu_);
   FakeClock clock_;
-  HolderLinks links_{{"job", 3, Incarnation(4), ProcessNonce(kSequencer), kLease}, clock_};
+  HolderLinks links_{{"job", 3, Incarnation(4), SessionId(9000), ProcessNonce(kSequencer), kLease},
+                     clock_};
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Sequencer::Stub> stub_;
@@ -166,6 +167,7 @@ TEST_F(FollowTest, TellsWhoItIsAndWhatItSent) {
   EXPECT_EQ(hello.hello().job_id(), "job");
   EXPECT_EQ(hello.hello().process_nonce(), kSequencer);
   EXPECT_EQ(hello.hello().incarnation(), 4u);
+  EXPECT_EQ(hello.hello().session_base(), 9000u);
   const v1::SequencerMessage first = call->Read();
   EXPECT_EQ(first.number(), 1u);
   EXPECT_EQ(first.open_session().session(), 5u);
