@@ -130,7 +130,8 @@ class ShardConnection::Offer final : public PendingOffer {
       : connection_(connection), session_(session) {}
 
   absl::StatusOr<InitializeOutcome> Send(const StripeSpan<const float>& parameters) override {
-    if (connection_.before_initialize_) connection_.before_initialize_();
+    const auto act = connection_.before_initialize_;  // a copy, since it may set another
+    if (act) act();
     if (Takes(connection_.delayed_offers_)) return absl::DeadlineExceededError("Deadline Exceeded");
     auto start = connection_.shard_->BeginInitialize(session_);
     if (!start.ok()) return start.status();
