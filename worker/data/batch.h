@@ -3,6 +3,7 @@
 #ifndef SLUICE_WORKER_DATA_BATCH_H_
 #define SLUICE_WORKER_DATA_BATCH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,9 +16,11 @@ namespace sluice {
 struct Batch {
   SampleForm form;
   std::vector<float> inputs;    // size() * form.elements(): sample, channel, row, column
-  std::vector<int64_t> labels;  // one for each sample
+  std::vector<int64_t> labels;  // one for each sample, unless there are targets
+  std::vector<float> targets;   // one for each sample, where a number is to be learnt
+  std::vector<int64_t> ids;     // of the rows of tables (worker/data/tables)
 
-  int64_t size() const { return static_cast<int64_t>(labels.size()); }
+  int64_t size() const { return static_cast<int64_t>(std::max(labels.size(), targets.size())); }
 };
 
 // How images are changed at random, so that a model sees more of them, as He et al. 2015 ("Deep

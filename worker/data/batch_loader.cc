@@ -9,21 +9,21 @@
 namespace sluice {
 namespace {
 
-absl::StatusOr<Batch> TryToMake(const Dataset& data, const std::vector<int64_t>& rows,
-                                const Augmentation& augmentation, int64_t epoch) {
+absl::StatusOr<Batch> TryToMake(const TrainingSamples& samples, const std::vector<int64_t>& rows,
+                                int64_t epoch, int64_t step) {
   try {
-    return MakeAugmentedBatch(data, rows, augmentation, epoch);
+    return samples.make(rows, epoch, step);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("a batch of ", rows.size(), " samples of ", data.form.elements(),
-                     " numbers needs more memory than there is; give a smaller --batch-size"));
+        absl::StrCat("a batch of ", rows.size(),
+                     " samples needs more memory than there is; give a smaller --batch-size"));
   }
 }
 
 }  // namespace
 
-BatchLoader::BatchLoader(const Dataset& data, const BatchLoaderOptions& options)
-    : data_(data),
+BatchLoader::BatchLoader(TrainingSamples samples, const BatchLoaderOptions& options)
+    : samples_(std::move(samples)),
       options_(options),
       sampler_(options.sampler),
       taken_(options.begin),
@@ -79,7 +79,7 @@ void BatchLoader::Work() {
     const int64_t epoch = *step / per_epoch;
     const std::vector<int64_t> rows = sampler_.Batch(epoch, *step % per_epoch);
     mu_.Unlock();
-    absl::StatusOr<Batch> batch = TryToMake(data_, rows, options_.augmentation, epoch);
+    absl::StatusOr<Batch> batch = TryToMake(samples_, rows, epoch, *step);
     mu_.Lock();
     if (batch.ok()) {
       ready_.emplace(*step, *std::move(batch));

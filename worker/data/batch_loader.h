@@ -15,14 +15,13 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "worker/data/batch.h"
-#include "worker/data/dataset.h"
 #include "worker/data/sampler.h"
+#include "worker/data/training_samples.h"
 
 namespace sluice {
 
 struct BatchLoaderOptions {
   SamplerOptions sampler;
-  Augmentation augmentation;
   // Steps [begin, end), counted over all epochs: step s is the (s mod n)-th of epoch s div n, where
   // n is Sampler::steps_per_epoch().
   int64_t begin = 0;
@@ -33,8 +32,8 @@ struct BatchLoaderOptions {
 // The batches do not depend on the number of threads. Next() is called by one thread.
 class BatchLoader {
  public:
-  // `data` outlives this. The options of the sampler and the augmentation are valid for it.
-  BatchLoader(const Dataset& data, const BatchLoaderOptions& options);
+  // The sampler's options are valid, and its dataset_size is that of `samples`.
+  BatchLoader(TrainingSamples samples, const BatchLoaderOptions& options);
   // Waits for the batches that are in the making.
   ~BatchLoader();
 
@@ -53,7 +52,7 @@ class BatchLoader {
   // Waits for a step to make. Returns nothing when there will be none.
   absl::optional<int64_t> TakeStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const Dataset& data_;
+  const TrainingSamples samples_;
   const BatchLoaderOptions options_;
   absl::Mutex mu_;
   absl::CondVar changed_;

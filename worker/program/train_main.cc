@@ -1,5 +1,5 @@
-// sluice_train: trains a classifier, with a parameter server or, with --role=single,
-// without.
+// sluice_train: trains a classifier or a model with tables, with a parameter server or, with
+// --role=single, without.
 //
 //   mpirun -n 4 sluice_train                          rank 0 serves, three workers train
 //   mpirun -n 1 sluice_server : -n 3 sluice_train     the same
@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -28,11 +29,12 @@
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "common/wire/versions.h"
-#include "worker/data/load_dataset.h"
+#include "worker/data/tables/load_table_data.h"
 #include "worker/job.h"
 #include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
 #include "worker/program/optimizer_flags.h"
+#include "worker/program/training_data.h"
 #include "worker/torch/torch_version.h"
 #include "worker/torch/training/gloo_group.h"
 #include "worker/torch/training/learners.h"
@@ -82,7 +84,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
          "all ranks of the launch average their gradients by gloo)")
       ->check(CLI::IsMember({"job", "single", "allreduce"}))
       ->capture_default_str();
-  AddModelFlags(app, flags.model);
+  AddModelFlags(app, flags.model, ModelKinds::kAll);
   app.add_option("--batch-size", flags.trainer.batch_size, "samples in a batch of one worker")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -125,9 +127,10 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--json", flags.json,
                  "file to which each worker appends a JSON object about each second: loss, step, "
                  "staleness, time with the server; tools/plot draws it");
-  app.add_flag("--pace", flags.pace,
-               "print at the end the images per second, and the share of time outside compute");
-  app.add_flag("--test,!--no-test", flags.test, "measure the test accuracy at the end")
+  app.add_flag(
+      "--pace", flags.pace,
+      "print at the end the images (or samples) per second, and the share of time outside compute");
+  app.add_flag("--test,!--no-test", flags.test, "measure the model on the test data at the end")
       ->capture_default_str();
   AddJobFlags(app, flags.job);
 }
@@ -138,65 +141,68 @@ bool RenewsLine(const std::string& progress) {
   return progress == "line";
 }
 
-void TellPace(const absl::optional<Pace>& pace) {
+std::string UnitOf(const ModelFlags& flags) {
+  return IsTableModel(flags.model) ? "samples" : "images";
+}
+
+void TellPace(const absl::optional<Pace>& pace, const std::string& unit) {
   if (!pace.has_value()) return;
-  std::cout << absl::StrFormat("pace %.1f images/s  %.1f %% outside compute\n",
-                               pace->images_per_second, 100 * pace->exchange_share)
+  std::cout << absl::StrFormat("pace %.1f %s/s  %.1f %% outside compute\n",
+                               pace->samples_per_second, unit, 100 * pace->exchange_share)
             << std::flush;
 }
 
-struct Splits {
-  Dataset train;
-  Dataset test;
-};
+// What is told at the end: of a classifier, whose accuracy says enough, nothing else.
+TestResult TakeAccuracy(TestResult result) {
+  if (result.metrics.empty() || result.metrics.front().name != "accuracy") return result;
+  return {result.samples, std::nan(""), {result.metrics.front()}};
+}
 
-// Everything that can be wrong with the data is found here, before the worker joins: others would
-// wait for it.
-absl::StatusOr<Splits> LoadSplits(const TrainFlags& flags) {
-  auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
-  if (!test.ok()) return test.status();
-  auto train = LoadDataset(flags.model.data, DatasetSplit::kTrain);
-  if (!train.ok()) return train.status();
-  const absl::Status valid = Validate(flags.trainer, *train);
-  if (!valid.ok()) return valid;
-  return Splits{*std::move(train), *std::move(test)};
+void Tell(const TestResult& result, std::ostream& out) {
+  if (!std::isnan(result.loss)) out << absl::StrFormat("test loss %.6f\n", result.loss);
+  for (const Metric& metric : result.metrics) {
+    out << absl::StrFormat("test %s %.4f\n", metric.name, metric.value);
+  }
+  out << std::flush;
 }
 
 // Trains, and lets one worker measure what came of it. `record` may be null.
-absl::Status TrainAndEvaluate(const TrainFlags& flags, const Splits& data, bool speaks,
+absl::Status TrainAndEvaluate(const TrainFlags& flags, const TrainingData& data, bool speaks,
                               RunRecord* record, Learner& learner) {
   std::ostream silent(nullptr);
   const bool shows = speaks && flags.progress != "off";
-  Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock());
+  Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock(),
+                    UnitOf(flags.model));
   if (record != nullptr) record->Begin(learner.place());
   const auto note = [&](const TrainedBatch& batch) {
     progress.Note(batch);
     if (record != nullptr) record->Note(batch.epoch, batch.report, batch.samples);
   };
-  const absl::Status trained = Train(flags.trainer, data.train, learner, note);
+  const absl::Status trained = Train(flags.trainer, data.samples, learner, note);
   progress.Finish();
   if (record != nullptr) record->Finish();
   if (!trained.ok()) return trained;
-  if (speaks && flags.pace) TellPace(progress.pace());
+  if (speaks && flags.pace) TellPace(progress.pace(), UnitOf(flags.model));
   const bool evaluates = flags.test && learner.place().index == 0;
   const absl::Status finished = learner.Finish(evaluates);
   if (!finished.ok() || !evaluates) return finished;
-  const auto evaluation = learner.Evaluate(data.test);
-  if (!evaluation.ok()) return evaluation.status();
-  if (record != nullptr) record->AddTest(*evaluation);
-  std::cout << absl::StrFormat("test accuracy %.4f\n", evaluation->top1) << std::flush;
-  return learner.Report({{"test accuracy", evaluation->top1}});
+  const auto result = learner.Evaluate();
+  if (!result.ok()) return result.status();
+  if (record != nullptr) record->AddTest(*result);
+  const TestResult told = TakeAccuracy(*result);
+  Tell(told, std::cout);
+  return learner.Report(ResultsOf(told));
 }
 
 // Trains with the job's server or, without a job, alone or in a group.
 absl::Status RunWorker(const TrainFlags& flags, const Job* job, GradientGroup* group = nullptr) {
-  const auto data = LoadSplits(flags);
+  const auto data = LoadTrainingData(flags.model, flags.trainer);
   if (!data.ok()) return data.status();
   absl::StatusOr<std::unique_ptr<RunRecord>> record = nullptr;
   if (!flags.json.empty()) record = RunRecord::Open(flags.json, RealClock());
   if (!record.ok()) return record.status();
   LearnerOptions options = flags.learner;
-  options.form = data->train.form;
+  options.choice = data->choice;
   auto learner =
       job == nullptr ? MakeLocalLearner(options, group) : MakeRemoteLearner(options, *job);
   if (!learner.ok()) return learner.status();
@@ -214,9 +220,8 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job, GradientGroup* g
 uint64_t PushesOf(const TrainFlags& flags) {
   if (!NeedsPushes(flags.job)) return 0;
   if (flags.trainer.max_steps > 0 || flags.until_step > 0) return 0;
-  const auto samples = CountSamples(flags.model.data, DatasetSplit::kTrain);
-  if (!samples.ok()) return 0;
-  const uint64_t batches = *samples * flags.trainer.epochs / flags.trainer.batch_size;
+  const uint64_t batches =
+      CountTrainingSamples(flags.model) * flags.trainer.epochs / flags.trainer.batch_size;
   return batches / std::max(flags.local.every, uint32_t{1});
 }
 
@@ -243,7 +248,8 @@ absl::Status TrainWithoutServer(TrainFlags& flags) {
 int Fail(const absl::Status& status) { return ReportFailure("sluice_train", status); }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Trains a classifier with a parameter server.", "sluice_train");
+  CLI::App app("Trains a classifier or a model with tables with a parameter server.",
+               "sluice_train");
   // Given twice, the last counts: scripts may set defaults before a user's flags.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   TrainFlags flags;
@@ -257,9 +263,10 @@ int Main(int argc, char** argv) {
     const absl::Status placed = CheckFlagsOfServer(app, flags.job, argc, argv);
     if (!placed.ok()) return Fail(ShareFailure(placed));
   }
+  const absl::Status suits = CheckTableModel(app, flags.model);
+  if (!suits.ok()) return Fail(ShareFailure(suits));
   const auto optimizer = OptimizerFrom(flags.optimizer);
   if (!optimizer.ok()) return Fail(ShareFailure(optimizer.status()));
-  flags.learner.model = flags.model.model;
   flags.learner.threads = flags.model.threads;
   flags.learner.optimizer = *optimizer;
   flags.learner.seed = flags.trainer.seed;

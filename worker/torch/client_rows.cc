@@ -8,25 +8,25 @@ namespace sluice {
 
 class ClientRows::Pull final : public PendingRows {
  public:
-  Pull(std::shared_ptr<ClientRows> owner, RowPull rows)
-      : owner_(std::move(owner)), rows_(std::move(rows)) {}
+  Pull(std::shared_ptr<ClientRows> owner, const ParameterClient& client, RowPull rows)
+      : owner_(std::move(owner)), client_(&client), rows_(std::move(rows)) {}
 
   void Read(absl::Span<float> rows) override {
-    ThrowIfError(owner_->client().FinishRows(std::move(rows_), rows));
+    ParameterClient& client = owner_->client();
+    if (&client != client_) {  // the one that asked has left: this one asks again
+      for (RowPull::Part& part : rows_.parts) part.pull = nullptr;
+    }
+    ThrowIfError(client.FinishRows(std::move(rows_), rows));
   }
 
  private:
   const std::shared_ptr<ClientRows> owner_;
+  const ParameterClient* const client_;  // compared only
   RowPull rows_;
 };
 
 ParameterClient& ClientRows::client() const {
-  if (client_ == nullptr) {
-    throw RemoteError(
-        absl::FailedPreconditionError("rows are pulled after the RemoteOptimizer of their model "
-                                      "was destroyed; keep it for as long "
-                                      "as the model is used"));
-  }
+  if (client_ == nullptr) throw RemoteError(absl::FailedPreconditionError(closed_));
   await_();
   return *client_;
 }
@@ -34,7 +34,8 @@ ParameterClient& ClientRows::client() const {
 std::unique_ptr<PendingRows> ClientRows::Start(uint32_t table, const std::vector<RowId>& ids) {
   std::vector<RowIds> rows;
   if (!ids.empty()) rows.push_back({table, ids});
-  return std::make_unique<Pull>(shared_from_this(), client().StartRows(rows));
+  ParameterClient& asked = client();
+  return std::make_unique<Pull>(shared_from_this(), asked, asked.StartRows(rows));
 }
 
 RowGradients GradientsOf(const std::vector<NamedEmbedding>& embeddings) {

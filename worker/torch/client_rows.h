@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/client/parameter_client.h"
@@ -14,8 +16,9 @@
 
 namespace sluice {
 
-// Rows that the client pulls. Only the thread that trains uses it; `await` is called before each
-// use of the client, and ends what another thread does with it. Both are used until Close().
+// Rows that a client pulls: the worker's, and when training has ended the observer's. Only the
+// thread that trains uses it; `await` is called before each use of the client, and ends what
+// another thread does with it. Both are used until Close().
 class ClientRows final : public RowPuller, public std::enable_shared_from_this<ClientRows> {
  public:
   ClientRows(ParameterClient& client, std::function<void()> await)
@@ -23,8 +26,15 @@ class ClientRows final : public RowPuller, public std::enable_shared_from_this<C
 
   std::unique_ptr<PendingRows> Start(uint32_t table, const std::vector<RowId>& ids) override;
 
-  // The client goes. Rows that are on their way may be given up after that, but not read.
-  void Close() { client_ = nullptr; }
+  // From now on this client pulls, also what the one before was asked for and was not read.
+  void Use(ParameterClient& client) { client_ = &client; }
+
+  // The client goes: `why` is a sentence for those who still pull. Rows that are on their way may
+  // be given up after that, but not read.
+  void Close(std::string why) {
+    client_ = nullptr;
+    closed_ = std::move(why);
+  }
 
  private:
   class Pull;
@@ -32,6 +42,7 @@ class ClientRows final : public RowPuller, public std::enable_shared_from_this<C
   ParameterClient& client() const;  // throws RemoteError after Close()
 
   ParameterClient* client_;
+  std::string closed_;
   const std::function<void()> await_;
 };
 

@@ -105,6 +105,7 @@ class RemoteOptimizer {
 
   // Does the same as leave(), then waits until every worker has left, and writes the final
   // parameters to the model. Meanwhile this process observes the job, so that the server stays up.
+  // Until report() the model's embeddings pull final rows.
   void await_end_of_training();
 
   // Ends this worker's part as if its process had died: the job waits for it to come again, for as

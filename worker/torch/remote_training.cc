@@ -95,7 +95,9 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
 
 RemoteTraining::~RemoteTraining() {
   background_ = nullptr;  // waits for its tasks
-  rows_->Close();
+  rows_->Close(
+      "rows are pulled after the RemoteOptimizer of their model was destroyed; keep it for as long "
+      "as the model is used");
   for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->Unbind(*rows_);
   client_->GiveUpEarly();
   // Errors do not matter: the server also notices that the connection ends.
@@ -244,6 +246,7 @@ void RemoteTraining::AwaitEndOfTraining() {
   observer_ = JoinJob(context_, SessionRole::kObserver, config_, model_);
   Leave();
   ThrowIfError(observer_->AwaitEnd(model_.values()));
+  rows_->Use(*observer_);
   model_.ScatterValues();
 }
 
@@ -252,6 +255,7 @@ void RemoteTraining::Report(const Results& results) {
     throw RemoteError(absl::FailedPreconditionError(
         "report() may be called once, after await_end_of_training()"));
   }
+  rows_->Close("rows are pulled after report(), with which this process leaves; pull them before");
   const std::unique_ptr<ParameterClient> observer = std::move(observer_);
   ThrowIfError(observer->Leave(results));
 }

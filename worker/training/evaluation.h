@@ -3,8 +3,26 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
+
+#include "common/protocol/results.h"
 
 namespace sluice {
+
+// A number that says how good a model is; larger is better.
+struct Metric {
+  std::string name;   // "accuracy": the server shows "test accuracy"
+  std::string shown;  // "top-1": in lists of evaluations
+  double value = 0;
+};
+
+// What a test of a model has shown, whatever kind of model it is.
+struct TestResult {
+  int64_t samples = 0;
+  double loss = 0;              // mean over the samples
+  std::vector<Metric> metrics;  // the first is what models are compared by; none: the loss is
+};
 
 // The accuracy with which a model classifies the samples of a data set. A sample counts towards
 // top-k if fewer than k classes are ahead of its label. A class is ahead if its logit is larger, or
@@ -16,6 +34,11 @@ struct Evaluation {
   double top1 = 0;  // share of the samples
   double top5 = 0;  // share of the samples
 };
+
+TestResult ResultOf(const Evaluation& evaluation);
+
+// By the names that the server shows; only what is finite.
+Results ResultsOf(const TestResult& result);
 
 // Told after each batch how many samples are done.
 using EvaluationListener = std::function<void(int64_t samples)>;

@@ -13,7 +13,6 @@
 #include "absl/time/time.h"
 #include "common/protocol/protocol_types.h"
 #include "worker/data/batch.h"
-#include "worker/data/dataset.h"
 #include "worker/training/evaluation.h"
 
 namespace sluice {
@@ -47,8 +46,8 @@ class Learner {
   // have ended, too, and takes the final parameters; Evaluate() and Report() need that.
   virtual absl::Status Finish(bool stay) = 0;
 
-  // Evaluates the model on `data`.
-  virtual absl::StatusOr<Evaluation> Evaluate(const Dataset& data) = 0;
+  // Tests the model on the data that the learner was made with for that.
+  virtual absl::StatusOr<TestResult> Evaluate() = 0;
 
   // Reports results for the server's closing table, and leaves.
   virtual absl::Status Report(const Results& results) = 0;

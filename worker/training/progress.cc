@@ -1,6 +1,7 @@
 #include "worker/training/progress.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,8 +15,12 @@ constexpr absl::Duration kPlainInterval = absl::Seconds(5);
 
 }  // namespace
 
-Progress::Progress(std::ostream& out, bool terminal, const Clock& clock)
-    : out_(out), terminal_(terminal), clock_(clock), written_(clock.Now()) {}
+Progress::Progress(std::ostream& out, bool terminal, const Clock& clock, std::string unit)
+    : out_(out),
+      terminal_(terminal),
+      clock_(clock),
+      unit_(std::move(unit)),
+      written_(clock.Now()) {}
 
 void Progress::Note(const TrainedBatch& batch) {
   samples_ += batch.samples;
@@ -63,9 +68,9 @@ std::string Progress::TimeLeft() const {
 void Progress::Write(absl::Time now) {
   const double seconds = std::max(absl::ToDoubleSeconds(now - written_), 1e-9);
   out_ << (terminal_ ? "\r\033[K" : "")
-       << absl::StrFormat("epoch %d  step %d  loss %.4f  %.0f images/s  staleness %d", epoch_ + 1,
+       << absl::StrFormat("epoch %d  step %d  loss %.4f  %.0f %s/s  staleness %d", epoch_ + 1,
                           step_.value(), loss_sum_ / static_cast<double>(batches_),
-                          static_cast<double>(samples_) / seconds, max_staleness_)
+                          static_cast<double>(samples_) / seconds, unit_, max_staleness_)
        << TimeLeft() << (terminal_ ? "" : "\n") << std::flush;
   line_open_ = true;
   written_ = now;

@@ -18,15 +18,16 @@ namespace sluice {
 // The speed of training, from the end of the first batch to the end of the last. The first batch is
 // left out because it waits for the other workers to join.
 struct Pace {
-  double images_per_second = 0;  // of this worker
-  double exchange_share = 0;     // the share of the time that was spent with the server
+  double samples_per_second = 0;  // of this worker
+  double exchange_share = 0;      // the share of the time that was spent with the server
 };
 
 // Used by one thread.
 class Progress {
  public:
   // Writes to `out`; `terminal` says whether that is a terminal. `out` and `clock` outlive this.
-  Progress(std::ostream& out, bool terminal, const Clock& clock);
+  // `unit` names the samples.
+  Progress(std::ostream& out, bool terminal, const Clock& clock, std::string unit = "images");
 
   // Notes a batch. Writes a line if the last one is old enough.
   void Note(const TrainedBatch& batch);
@@ -45,6 +46,7 @@ class Progress {
   std::ostream& out_;
   const bool terminal_;
   const Clock& clock_;
+  const std::string unit_;
   bool line_open_ = false;  // on a terminal: the line may be renewed
   absl::Time written_;      // time of the last line; the next fields count from then on
   int64_t samples_ = 0;

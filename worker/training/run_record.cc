@@ -5,6 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace sluice {
 namespace {
@@ -64,12 +65,15 @@ void RunRecord::Finish() {
   if (batches_ > 0) Write();
 }
 
-void RunRecord::AddTest(const Evaluation& test) {
+void RunRecord::AddTest(const TestResult& test) {
   ordered_json line = LineOf(place_, clock_.Now(), began_);
   line["step"] = step_.value();
   line["test_samples"] = test.samples;
   line["test_loss"] = test.loss;
-  line["test_accuracy"] = test.top1;
+  if (!test.metrics.empty()) {
+    const Metric& metric = test.metrics.front();
+    line[absl::StrReplaceAll(absl::StrCat("test_", metric.name), {{" ", "_"}})] = metric.value;
+  }
   Append(line, file_);
 }
 

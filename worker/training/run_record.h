@@ -9,6 +9,7 @@
 // parameters adds
 //   {"worker":0,"time":…,"seconds":…,"step":…,"test_samples":10000,"test_loss":0.31,
 //    "test_accuracy":0.89}
+// A model that classifies nothing has another metric, or none, in place of the accuracy.
 // A number that is not finite is null. Several workers may write to the same file.
 
 #ifndef SLUICE_WORKER_TRAINING_RUN_RECORD_H_
@@ -43,7 +44,7 @@ class RunRecord {
   void Note(int epoch, const LearnReport& report, int64_t samples);
   // Writes what was not written yet.
   void Finish();
-  void AddTest(const Evaluation& test);
+  void AddTest(const TestResult& test);
 
   absl::Status status() const;
 

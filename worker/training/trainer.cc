@@ -11,9 +11,9 @@
 namespace sluice {
 namespace {
 
-SamplerOptions SamplerFor(const TrainerOptions& options, const Dataset& data, const Place& place) {
+SamplerOptions SamplerFor(const TrainerOptions& options, int64_t samples, const Place& place) {
   SamplerOptions sampler;
-  sampler.dataset_size = data.size();
+  sampler.dataset_size = samples;
   sampler.batch_size = options.batch_size;
   // A worker that joined beyond the launched number shares another worker's part of the data.
   sampler.worker_index = static_cast<int>(place.index % place.workers);
@@ -24,32 +24,43 @@ SamplerOptions SamplerFor(const TrainerOptions& options, const Dataset& data, co
 
 }  // namespace
 
-absl::Status Validate(const TrainerOptions& options, const Dataset& data) {
+absl::Status Validate(const TrainerOptions& options, int64_t samples) {
   if (options.data_threads < 1 || options.data_threads > kMostDataThreads) {
     return absl::InvalidArgumentError(absl::StrCat(
         "found ", options.data_threads, " data threads, expected 1 to ", kMostDataThreads));
   }
-  absl::Status valid = SamplerFor(options, data, Place()).Validate();
+  return SamplerFor(options, samples, Place()).Validate();
+}
+
+absl::Status Validate(const TrainerOptions& options, const Dataset& data) {
+  absl::Status valid = Validate(options, data.size());
   valid.Update(CheckFits(options.augmentation, data));
   return valid;
 }
 
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
                    const BatchListener& listener) {
+  const absl::Status valid = Validate(options, data);
+  if (!valid.ok()) return valid;
+  Augmentation augmentation = options.augmentation;
+  augmentation.seed = options.seed;
+  return Train(options, SamplesOf(data, augmentation), learner, listener);
+}
+
+absl::Status Train(const TrainerOptions& options, const TrainingSamples& samples, Learner& learner,
+                   const BatchListener& listener) {
   const Place place = learner.place();
   BatchLoaderOptions batches;
-  batches.sampler = SamplerFor(options, data, place);
+  batches.sampler = SamplerFor(options, samples.size, place);
   absl::Status valid = batches.sampler.Validate();
-  valid.Update(Validate(options, data));
+  valid.Update(Validate(options, samples.size));
   if (!valid.ok()) return valid;
-  batches.augmentation = options.augmentation;
-  batches.augmentation.seed = options.seed;
   batches.threads = options.data_threads;
   const int64_t per_epoch = Sampler(batches.sampler).steps_per_epoch();
   batches.begin = place.batches_done;
   batches.end = per_epoch * options.epochs;
   if (options.max_steps > 0) batches.end = std::min(batches.end, options.max_steps);
-  BatchLoader loader(data, batches);
+  BatchLoader loader(samples, batches);
   for (int64_t step = batches.begin;; ++step) {
     absl::StatusOr<absl::optional<Batch>> batch = loader.Next();
     if (!batch.ok()) return batch.status();

@@ -10,6 +10,7 @@
 #include "absl/types/optional.h"
 #include "worker/data/batch.h"
 #include "worker/data/dataset.h"
+#include "worker/data/training_samples.h"
 #include "worker/training/learner.h"
 
 namespace sluice {
@@ -29,6 +30,8 @@ inline constexpr int kMostDataThreads = 64;
 // OK if one worker can train on `data` with these options; otherwise INVALID_ARGUMENT. Call it
 // before the worker joins, so that others do not wait for one that cannot train.
 absl::Status Validate(const TrainerOptions& options, const Dataset& data);
+// The same for samples of another kind, of which an epoch has so many. They take no augmentation.
+absl::Status Validate(const TrainerOptions& options, int64_t samples);
 
 struct TrainedBatch {
   int epoch = 0;  // counts from 0
@@ -41,10 +44,13 @@ struct TrainedBatch {
 // Called after each batch.
 using BatchListener = std::function<void(const TrainedBatch& batch)>;
 
-// Trains `learner` on its part of `data`, without the batches that earlier processes in its place
-// have done. `listener`, unless it is null, is told of every batch. Does not call
+// Trains `learner` on its part of `samples`, without the batches that earlier processes in its
+// place have done. `listener`, unless it is null, is told of every batch. Does not call
 // Learner::Finish(). Returns the first error of Learner::Learn(); INVALID_ARGUMENT if an option is
 // not valid, or the data do not suffice for all workers; RESOURCE_EXHAUSTED if memory does not.
+absl::Status Train(const TrainerOptions& options, const TrainingSamples& samples, Learner& learner,
+                   const BatchListener& listener);
+// The same with the samples of `data`, augmented.
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
                    const BatchListener& listener);
 

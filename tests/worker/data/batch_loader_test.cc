@@ -40,8 +40,9 @@ using Labels = std::vector<std::vector<int64_t>>;
 
 // The labels of each batch, and all inputs.
 std::pair<Labels, std::vector<float>> AllFrom(const Dataset& data,
-                                              const BatchLoaderOptions& options) {
-  BatchLoader loader(data, options);
+                                              const BatchLoaderOptions& options,
+                                              const Augmentation& augmentation = {}) {
+  BatchLoader loader(SamplesOf(data, augmentation), options);
   Labels labels;
   std::vector<float> inputs;
   for (;;) {
@@ -83,9 +84,7 @@ TEST(BatchLoaderTest, GivesTheSameBatchesWithAnyNumberOfThreads) {
   data.form = {1, 2, 2, 256};
   data.images.resize(80, 200);
   const auto with_threads = [&](int threads) {
-    BatchLoaderOptions options = Steps(0, 300, threads);
-    options.augmentation = {1, true, 7};
-    return AllFrom(data, options);
+    return AllFrom(data, Steps(0, 300, threads), {1, true, 7});
   };
   const auto one = with_threads(1);
   EXPECT_THAT(one.first, SizeIs(300));
@@ -101,15 +100,15 @@ TEST(BatchLoaderTest, SaysThatMemoryDoesNotSuffice) {
   data.features.begins.resize(21);
   data.form.columns = int64_t{1} << 50;  // more memory than an address space has
 
-  BatchLoader loader(data, Steps(0, 10, 2));
+  BatchLoader loader(SamplesOf(data, {}), Steps(0, 10, 2));
   EXPECT_THAT(loader.Next(), HasCode(absl::StatusCode::kResourceExhausted,
-                                     HasSubstr("a batch of 3 samples of 1125899906842624")));
+                                     HasSubstr("a batch of 3 samples needs more memory")));
 }
 
 TEST(BatchLoaderTest, EndsWhileBatchesWaitForNobody) {
   const Dataset data = Pixels(20);
   for (int given = 0; given < 5; ++given) {
-    BatchLoader loader(data, Steps(0, 1000, 3));
+    BatchLoader loader(SamplesOf(data, {}), Steps(0, 1000, 3));
     for (int i = 0; i < given; ++i) EXPECT_TRUE(loader.Next()->has_value());
   }
 }

@@ -358,6 +358,24 @@ TEST(RemoteEmbeddingOnAServerTest, RowsAreNotPulledAfterTheWorkerHasLeft) {
   }
 }
 
+// What was prefetched is of an earlier step.
+TEST(RemoteEmbeddingOnAServerTest, RowsOfTheLastStepArePulledBetweenTheEndOfTrainingAndTheReport) {
+  JobWorld world(Sync(1));
+  Model model({});
+  RemoteOptimizer optimizer(world.JobOf("a"), model, torch::optim::SGDOptions(1));
+  model.items->prefetch(Ids({3}));
+  (model.items->forward(Ids({3})).sum() + model.bias.sum()).backward();
+  model.items->prefetch(Ids({3}));
+  optimizer.step();
+  optimizer.await_end_of_training();
+  model.eval();
+  const torch::Tensor expected = -torch::ones({1, int64_t{kWidth}});
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(torch::equal(model.items->forward(Ids({3})), expected));
+  optimizer.report({{"test loss", 0.5}});
+  EXPECT_THAT([&] { model.items->forward(Ids({3})); },
+              testing::ThrowsMessage<RemoteError>(HasSubstr("after report(), with which")));
+}
+
 TEST(RemoteEmbeddingOnAServerTest, RefusesLocalSteps) {
   JobWorld world(Sync(1));
   Model model({});

@@ -156,7 +156,7 @@ TEST(PaceTest, IsThatOfAllBatchesButTheFirst) {
   NoteBatch(clock, progress, absl::Seconds(1), absl::Seconds(0), 40);
   NoteBatch(clock, progress, absl::Seconds(3), absl::Seconds(1), 40);
   ASSERT_TRUE(progress.pace().has_value());
-  EXPECT_DOUBLE_EQ(progress.pace()->images_per_second, 20);
+  EXPECT_DOUBLE_EQ(progress.pace()->samples_per_second, 20);
   EXPECT_DOUBLE_EQ(progress.pace()->exchange_share, 0.25);
 }
 
@@ -168,7 +168,7 @@ TEST(PaceTest, EndsWithTheLastBatch) {
   NoteBatch(clock, progress, absl::Seconds(1), absl::ZeroDuration(), 10);
   clock.Advance(absl::Seconds(100));
   progress.Finish();
-  EXPECT_DOUBLE_EQ(progress.pace()->images_per_second, 10);
+  EXPECT_DOUBLE_EQ(progress.pace()->samples_per_second, 10);
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ TEST_F(RunRecordTest, WritesALineASecondWithWhatWasNew) {
 }
 
 TEST_F(RunRecordTest, AddsTheTestToWhatOthersWrote) {
-  Open(0)->AddTest({100, 0.25, 0.75, 1});
-  Open(2)->AddTest({100, std::numeric_limits<double>::quiet_NaN(), 0.5, 1});
+  Open(0)->AddTest(ResultOf({100, 0.25, 0.75, 1}));
+  Open(2)->AddTest(ResultOf({100, std::numeric_limits<double>::quiet_NaN(), 0.5, 1}));
   EXPECT_THAT(Lines(),
               ElementsAre(R"({"worker":0,"workers":3,"time":5000.0,"seconds":0.0,"step":0,)"
                           R"("test_samples":100,"test_loss":0.25,"test_accuracy":0.75})",

@@ -42,7 +42,7 @@ class FakeLearner final : public Learner {
     finished = true;
     return absl::OkStatus();
   }
-  absl::StatusOr<Evaluation> Evaluate(const Dataset&) override { return Evaluation(); }
+  absl::StatusOr<TestResult> Evaluate() override { return TestResult(); }
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
 
   void set_batches_done(int64_t batches) { place_.batches_done = batches; }

@@ -107,9 +107,9 @@ absl::StatusOr<LearnerOptions> LearnerFrom(const Flags& flags, const SampleForm&
   const auto optimizer = OptimizerFrom(flags.optimizer);
   if (!optimizer.ok()) return optimizer.status();
   LearnerOptions options;
-  options.model = flags.model.model;
+  options.choice.model = flags.model.model;
   options.threads = flags.model.threads;
-  options.form = form;
+  options.choice.form = form;
   options.optimizer = *optimizer;
   options.seed = flags.trainer.seed;
   if (flags.local.every > 0) options.local = flags.local;
@@ -138,7 +138,7 @@ absl::StatusOr<nlohmann::json> Train(const Flags& flags, const Data& data, const
   TorchCurve curve(absl::Seconds(flags.test_every));
   const PacedLearner* timed = nullptr;
   Step noted;
-  options.watch = [&](const Classifier& model, const LearnReport& report) {
+  options.watch = [&](const torch::nn::Module& model, const LearnReport& report) {
     // Between two averages of local steps the parameters are not yet the job's.
     if (timed->place().index != 0 || report.step == noted) return;
     noted = report.step;
@@ -161,7 +161,7 @@ absl::StatusOr<nlohmann::json> Train(const Flags& flags, const Data& data, const
                            {"batches", usage.batches}};
   if (paced.place().index == 0) {
     SetThreads(flags.test_threads);
-    const auto points = curve.Evaluate(options.model, data.test);
+    const auto points = curve.Evaluate(options.choice.model, data.test);
     if (!points.ok()) return points.status();
     for (const TorchCurve::Point& point : *points) {
       result["curve"].push_back({absl::ToDoubleSeconds(point.elapsed), point.step.value(),

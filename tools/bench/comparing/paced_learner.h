@@ -38,9 +38,7 @@ class PacedLearner final : public Learner {
   Place place() const override { return learner_->place(); }
   absl::StatusOr<LearnReport> Learn(Batch batch) override;
   absl::Status Finish(bool stay) override { return learner_->Finish(stay); }
-  absl::StatusOr<Evaluation> Evaluate(const Dataset& data) override {
-    return learner_->Evaluate(data);
-  }
+  absl::StatusOr<TestResult> Evaluate() override { return learner_->Evaluate(); }
   absl::Status Report(const Results& results) override { return learner_->Report(results); }
 
   PacedUsage usage() const;

@@ -10,7 +10,7 @@
 namespace sluice::bench {
 namespace {
 
-std::vector<torch::Tensor> TensorsOf(const Classifier& model) {
+std::vector<torch::Tensor> TensorsOf(const torch::nn::Module& model) {
   std::vector<torch::Tensor> tensors = model.parameters();
   const std::vector<torch::Tensor> buffers = model.buffers();
   tensors.insert(tensors.end(), buffers.begin(), buffers.end());
@@ -19,7 +19,7 @@ std::vector<torch::Tensor> TensorsOf(const Classifier& model) {
 
 }  // namespace
 
-void TorchCurve::Note(const Classifier& model, Step step, absl::Duration elapsed) {
+void TorchCurve::Note(const torch::nn::Module& model, Step step, absl::Duration elapsed) {
   if (!copies_.empty() && elapsed < copies_.back().elapsed + interval_) return;
   const torch::NoGradGuard no_grad;
   Copy copy = {elapsed, step, TensorsOf(model)};

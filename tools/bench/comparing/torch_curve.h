@@ -3,7 +3,7 @@
 #ifndef SLUICE_TOOLS_BENCH_COMPARING_TORCH_CURVE_H_
 #define SLUICE_TOOLS_BENCH_COMPARING_TORCH_CURVE_H_
 
-#include <torch/types.h>
+#include <torch/nn/module.h>
 
 #include <string>
 #include <vector>
@@ -12,7 +12,6 @@
 #include "absl/time/time.h"
 #include "common/protocol/protocol_types.h"
 #include "worker/data/dataset.h"
-#include "worker/torch/models/classifier.h"
 #include "worker/training/evaluation.h"
 
 namespace sluice::bench {
@@ -25,7 +24,7 @@ class TorchCurve {
   explicit TorchCurve(absl::Duration interval) : interval_(interval) {}
 
   // The parameters of `model` are those of `step`, `elapsed` after the training began.
-  void Note(const Classifier& model, Step step, absl::Duration elapsed);
+  void Note(const torch::nn::Module& model, Step step, absl::Duration elapsed);
 
   struct Point {
     absl::Duration elapsed;

@@ -2,50 +2,45 @@
 
 #include <torch/torch.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include "common/base/clock.h"
 #include "common/protocol/optimizer_config.h"
 #include "worker/torch/guarded.h"
-#include "worker/torch/models/models.h"
 #include "worker/torch/remote_optimizer.h"
 #include "worker/torch/state_dict.h"
 #include "worker/torch/threads.h"
 #include "worker/torch/torch_optimizers.h"
-#include "worker/torch/training/batch_tensors.h"
-#include "worker/torch/training/evaluate.h"
+#include "worker/torch/training/trained_model.h"
 
 namespace sluice {
 namespace {
 
-std::shared_ptr<Classifier> MakeSeededModel(const LearnerOptions& options) {
+std::unique_ptr<TrainedModel> MakeSeededModel(const LearnerOptions& options, RowsAre rows) {
   SetThreads(options.threads);
   torch::manual_seed(options.seed);
-  std::shared_ptr<Classifier> model = MakeModel(options.model, options.form);
+  std::unique_ptr<TrainedModel> model = MakeTrainedModel(options.choice, rows);
   if (options.init_from.empty()) return model;
-  const absl::Status loaded = LoadStateDict(options.init_from, *model);
+  if (options.choice.data != nullptr) {
+    throw std::invalid_argument(
+        options.init_from +
+        " would set the parameters of a model with tables, and no file has rows for it; give the "
+        "server --checkpoint-dir to go on with both");
+  }
+  const absl::Status loaded = LoadStateDict(options.init_from, model->module());
   if (!loaded.ok()) throw std::invalid_argument(std::string(loaded.message()));
   return model;
-}
-
-// The mean loss over the batch, with its gradients in the model.
-float ForwardBackward(Classifier& model, Batch batch) {
-  model.train();
-  const BatchTensors tensors = TensorsOf(std::move(batch));
-  const torch::Tensor loss =
-      torch::nn::functional::cross_entropy(model.forward(tensors.inputs), tensors.labels);
-  loss.backward();
-  return loss.item<float>();
 }
 
 class LocalLearner final : public Learner {
  public:
   LocalLearner(const LearnerOptions& options, GradientGroup* group)
       : options_(options),
-        model_(MakeSeededModel(options)),
-        optimizer_(MakeTorchOptimizer({options.optimizer}, *model_)),
+        model_(MakeSeededModel(options, RowsAre::kInThisProcess)),
+        optimizer_(MakeTorchOptimizer({options.optimizer}, model_->module())),
         group_(group) {
-    if (group_ != nullptr) group_->Equalize(*model_);
+    if (group_ != nullptr) group_->Equalize(model_->module());
   }
 
   Place place() const override {
@@ -58,17 +53,17 @@ class LocalLearner final : public Learner {
     return Guarded([&] {
       LearnReport report;
       optimizer_->zero_grad();
-      report.loss = ForwardBackward(*model_, std::move(batch));
+      report.loss = model_->ForwardBackward(std::move(batch));
       if (group_ != nullptr) {
         const absl::Time computed = RealClock().Now();
-        group_->Average(*model_);
+        group_->Average(model_->module());
         report.exchange = RealClock().Now() - computed;
       }
       SetLearningRates({options_.optimizer}, options_.schedule.FactorAt(step_), *optimizer_);
       optimizer_->step();
       step_ = step_.Next();
       report.step = step_;
-      if (options_.watch) options_.watch(*model_, report);
+      if (options_.watch) options_.watch(model_->module(), report);
       return report;
     });
   }
@@ -82,15 +77,15 @@ class LocalLearner final : public Learner {
         .status();
   }
 
-  absl::StatusOr<Evaluation> Evaluate(const Dataset& data) override {
-    return Guarded([&] { return sluice::Evaluate(*model_, data); });
+  absl::StatusOr<TestResult> Evaluate() override {
+    return Guarded([&] { return model_->Test(nullptr); });
   }
 
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
 
  private:
   const LearnerOptions options_;
-  const std::shared_ptr<Classifier> model_;
+  const std::unique_ptr<TrainedModel> model_;
   const std::unique_ptr<torch::optim::Optimizer> optimizer_;
   GradientGroup* const group_;  // null: this process is alone
   Step step_;
@@ -99,8 +94,8 @@ class LocalLearner final : public Learner {
 class RemoteLearner final : public Learner {
  public:
   RemoteLearner(const LearnerOptions& options, const Job& job)
-      : model_(MakeSeededModel(options)),
-        optimizer_(job, *model_, OptimizerConfig{options.optimizer}, options.local,
+      : model_(MakeSeededModel(options, RowsAre::kOnServers)),
+        optimizer_(job, model_->module(), OptimizerConfig{options.optimizer}, options.local,
                    options.overlap ? Overlap::kBackward : Overlap::kOff),
         watch_(options.watch),
         batches_of_a_push_(options.local.has_value() ? options.local->every : 1) {}
@@ -115,13 +110,13 @@ class RemoteLearner final : public Learner {
     return Guarded([&] {
       LearnReport report;
       optimizer_.zero_grad();
-      report.loss = ForwardBackward(*model_, std::move(batch));
+      report.loss = model_->ForwardBackward(std::move(batch));
       const absl::Time computed = RealClock().Now();
       const RoundReport round = optimizer_.step(samples, report.loss);
       report.exchange = RealClock().Now() - computed;
       report.step = round.step;
       report.staleness = round.staleness;
-      if (watch_) watch_(*model_, report);
+      if (watch_) watch_(model_->module(), report);
       return report;
     });
   }
@@ -138,8 +133,8 @@ class RemoteLearner final : public Learner {
         .status();
   }
 
-  absl::StatusOr<Evaluation> Evaluate(const Dataset& data) override {
-    return Guarded([&] { return sluice::Evaluate(*model_, data); });
+  absl::StatusOr<TestResult> Evaluate() override {
+    return Guarded([&] { return model_->Test(nullptr); });
   }
 
   absl::Status Report(const Results& results) override {
@@ -151,9 +146,9 @@ class RemoteLearner final : public Learner {
   }
 
  private:
-  const std::shared_ptr<Classifier> model_;
+  const std::unique_ptr<TrainedModel> model_;
   RemoteOptimizer optimizer_;
-  const std::function<void(const Classifier&, const LearnReport&)> watch_;
+  const std::function<void(const torch::nn::Module&, const LearnReport&)> watch_;
   const int64_t batches_of_a_push_;
 };
 

@@ -13,18 +13,17 @@
 #include "absl/types/optional.h"
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_options.h"
-#include "worker/data/dataset.h"
 #include "worker/job.h"
-#include "worker/torch/models/classifier.h"
 #include "worker/torch/training/gradient_group.h"
+#include "worker/torch/training/trained_model.h"
 #include "worker/training/learner.h"
 #include "worker/training/local_steps.h"
 
 namespace sluice {
 
+// `choice` also says what Evaluate() tests the model on.
 struct LearnerOptions {
-  std::string model = "lenet";  // a name that MakeModel() knows
-  SampleForm form;              // of the data
+  ModelChoice choice;
   OptimizerOptions optimizer;
   // Remote learner only: takes steps itself, and pushes parameters instead of gradients.
   absl::optional<LocalSteps> local;
@@ -32,10 +31,12 @@ struct LearnerOptions {
   bool overlap = false;
   LearningRateSchedule schedule;  // local learner only; a remote learner uses the server's
   uint64_t seed = 1;              // of the random numbers of the model's first parameters
-  std::string init_from;          // file of first parameters, see LoadStateDict(); empty: random
-  int threads = 1;                // of LibTorch
+  // File of first parameters, see LoadStateDict(); empty: random. Not for a model with tables,
+  // whose rows no such file has.
+  std::string init_from;
+  int threads = 1;  // of LibTorch
   // Called after each batch, with the model as it is then; may be null.
-  std::function<void(const Classifier& model, const LearnReport& report)> watch;
+  std::function<void(const torch::nn::Module& model, const LearnReport& report)> watch;
 };
 
 // Makes a learner that trains in this process with torch::optim. INVALID_ARGUMENT if an option is

@@ -45,7 +45,8 @@ Batch AllImages() {
 
 LearnerOptions OptionsFor(const std::string& model) {
   LearnerOptions options;
-  options.model = model;
+  options.choice.model = model;
+  options.choice.test = std::make_shared<const Dataset>(Images());
   SgdOptions sgd;
   sgd.learning_rate = 0.05;
   sgd.momentum = 0.9;
@@ -70,10 +71,10 @@ class LearnersTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(LearnersTest, LearnByThemselvesWhatABatchShows) {
   const auto learner = MakeLocalLearner(OptionsFor(GetParam()));
   ASSERT_THAT(learner, IsOk());
-  const double before = (*learner)->Evaluate(Images())->top1;
+  const double before = (*learner)->Evaluate()->metrics.at(0).value;
   const std::vector<float> losses = Losses(**learner);
   EXPECT_LT(losses.back(), losses.front() * 0.9f);
-  EXPECT_GT((*learner)->Evaluate(Images())->top1, before);
+  EXPECT_GT((*learner)->Evaluate()->metrics.at(0).value, before);
   EXPECT_EQ((*learner)->place().workers, 1u);
 }
 
@@ -88,7 +89,7 @@ TEST_P(LearnersTest, LearnTheSameWithAServer) {
     EXPECT_NEAR(served[round], alone[round], 1e-5 * alone[round]) << "round " << round;
   }
   ASSERT_THAT((*remote)->Finish(/*stay=*/true), IsOk());
-  EXPECT_EQ((*remote)->Evaluate(Images())->top1, (*local)->Evaluate(Images())->top1);
+  EXPECT_EQ((*remote)->Evaluate()->metrics.at(0).value, (*local)->Evaluate()->metrics.at(0).value);
   EXPECT_THAT((*remote)->Report({{"test accuracy", 0.5}}), IsOk());
   EXPECT_THAT(world.shard().results(), ElementsAre(Pair("test accuracy", 0.5)));
   EXPECT_TRUE(world.AwaitDeserted());

@@ -1,4 +1,4 @@
-#include "worker/torch/examples/wordnet_graph.h"
+#include "worker/data/tables/wordnet_graph.h"
 
 #include <fstream>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "common/tensor/table_spec.h"
 
-namespace sluice::examples {
+namespace sluice {
 namespace {
 
 constexpr uint64_t kTestPart = 20;  // one triple of so many is for the test
@@ -101,4 +101,4 @@ WordnetGraph ReadWordnet(const std::string& folder) {
   return graph;
 }
 
-}  // namespace sluice::examples
+}  // namespace sluice

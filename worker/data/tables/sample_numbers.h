@@ -1,8 +1,8 @@
 // The random numbers of one sample of made data. They follow from the sample's number alone, so
 // every process makes the same sample.
 
-#ifndef SLUICE_WORKER_TORCH_EXAMPLES_SAMPLE_NUMBERS_H_
-#define SLUICE_WORKER_TORCH_EXAMPLES_SAMPLE_NUMBERS_H_
+#ifndef SLUICE_WORKER_DATA_TABLES_SAMPLE_NUMBERS_H_
+#define SLUICE_WORKER_DATA_TABLES_SAMPLE_NUMBERS_H_
 
 #include <cstdint>
 #include <limits>
@@ -10,7 +10,7 @@
 
 #include "common/tensor/table_spec.h"
 
-namespace sluice::examples {
+namespace sluice {
 
 // SplitMix64, as an engine of <random>.
 class SampleNumbers {
@@ -31,6 +31,6 @@ class SampleNumbers {
   uint64_t state_;
 };
 
-}  // namespace sluice::examples
+}  // namespace sluice
 
-#endif  // SLUICE_WORKER_TORCH_EXAMPLES_SAMPLE_NUMBERS_H_
+#endif  // SLUICE_WORKER_DATA_TABLES_SAMPLE_NUMBERS_H_

@@ -1,13 +1,13 @@
 // The graph of WordNet: its synsets, and the relations between them.
 
-#ifndef SLUICE_WORKER_TORCH_EXAMPLES_WORDNET_GRAPH_H_
-#define SLUICE_WORKER_TORCH_EXAMPLES_WORDNET_GRAPH_H_
+#ifndef SLUICE_WORKER_DATA_TABLES_WORDNET_GRAPH_H_
+#define SLUICE_WORKER_DATA_TABLES_WORDNET_GRAPH_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace sluice::examples {
+namespace sluice {
 
 // "The synset `head` has the relation to the synset `tail`."
 struct Triple {
@@ -29,6 +29,6 @@ struct WordnetGraph {
 // Throws std::runtime_error with the file and the line of what is wrong.
 WordnetGraph ReadWordnet(const std::string& folder);
 
-}  // namespace sluice::examples
+}  // namespace sluice
 
-#endif  // SLUICE_WORKER_TORCH_EXAMPLES_WORDNET_GRAPH_H_
+#endif  // SLUICE_WORKER_DATA_TABLES_WORDNET_GRAPH_H_

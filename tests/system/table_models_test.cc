@@ -1,0 +1,143 @@
+// sluice_train with models that have tables: a job trains what one process trains.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/process/launch.h"
+#include "tests/testing/process/process.h"
+#include "tests/testing/process/programs.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr int kBatch = 512;  // of all workers
+
+// A WordNet whose nouns are a ring.
+std::string RingOfSynsets(int synsets) {
+  const std::string folder = TestPath("wordnet");
+  std::filesystem::create_directories(folder);
+  std::ofstream nouns(folder + "/data.noun");
+  const auto place = [](int number) { return absl::StrCat(10'000'000 + number); };
+  for (int i = 0; i < synsets; ++i) {
+    nouns << place(i) << " 03 n 01 word 0 001 ~ " << place((i + 1) % synsets) << " n 0000 | word\n";
+  }
+  for (const char* part : {"verb", "adj", "adv"}) std::ofstream(folder + "/data." + part);
+  return folder;
+}
+
+Words Train(const Words& flags) {
+  return With({RunfilePath("worker/sluice_train"), "--progress=off", "--optimizer=adagrad",
+               "--max-steps=10"},
+              flags);
+}
+
+Words OfBatch(int size, const Words& flags) {
+  return With(flags, {absl::StrCat("--batch-size=", size)});
+}
+
+// What training prints about the test: "loss 0.497921", then perhaps a metric.
+std::vector<std::string> TestsIn(const std::string& output) {
+  std::vector<std::string> tests;
+  for (const absl::string_view line : absl::StrSplit(output, '\n')) {
+    if (absl::StartsWith(line, "test ")) tests.emplace_back(line);
+  }
+  return tests;
+}
+
+std::vector<std::string> TestsOf(Process& process) {
+  EXPECT_THAT(process.Wait(kJob), IsOkAndHolds(0)) << process.output();
+  return TestsIn(process.output());
+}
+
+double LossIn(const std::vector<std::string>& tests) {
+  EXPECT_FALSE(tests.empty());
+  if (tests.empty() || !absl::StartsWith(tests.front(), "test loss ")) return -1;
+  return std::strtod(tests.front().c_str() + sizeof("test loss ") - 1, nullptr);
+}
+
+// Two workers add their halves of a batch in another order than one process adds the whole, and
+// Adagrad's first steps are large whatever the gradient. A second server changes no bit.
+void ExpectTheLossOfOneProcess(const Words& model) {
+  const std::vector<std::string> alone =
+      TestsOf(*Start(Train(OfBatch(kBatch, With(model, {"--role=single"})))));
+  const auto job = Mpirun({{3, Train(OfBatch(kBatch / 2, model))}});
+  const std::vector<std::string> served = TestsOf(*job);
+  EXPECT_EQ(served.size(), alone.size());
+  EXPECT_NEAR(LossIn(served), LossIn(alone), 1e-3);
+  EXPECT_NEAR(LossIn({"test loss " + ClosingRows(job->output())["test loss"]}), LossIn(served),
+              1e-4);
+  const Words two_servers = With(model, {"--servers=2"});
+  EXPECT_EQ(TestsOf(*Mpirun({{4, Train(OfBatch(kBatch / 2, two_servers))}})), served);
+}
+
+TEST(TableModelsTest, MatrixFactorizationHasTheLossOfOneProcess) {
+  ExpectTheLossOfOneProcess({"--model=matrix-factorization", "--learning-rate=0.5"});
+}
+
+TEST(TableModelsTest, DlrmHasTheLossOfOneProcess) {
+  ExpectTheLossOfOneProcess({"--model=dlrm", "--learning-rate=0.05"});
+}
+
+TEST(TableModelsTest, WordnetHasTheLossOfOneProcess) {
+  ExpectTheLossOfOneProcess({"--model=wordnet", "--learning-rate=0.1",
+                             "--data-dir=" + RingOfSynsets(2000), "--epochs=10"});
+}
+
+// One worker adds as one process does, so the first steps have the same bits. Later a last bit may
+// differ, since LibTorch's Adagrad uses other instructions.
+TEST(TableModelsTest, OneWorkerBeginsWithTheBitsOfOneProcess) {
+  for (const std::string optimizer : {"sgd", "adagrad"}) {
+    const Words model = {"--model=matrix-factorization", "--optimizer=" + optimizer,
+                         "--learning-rate=0.5", "--max-steps=5"};
+    const auto alone = TestsOf(*Start(Train(OfBatch(kBatch, With(model, {"--role=single"})))));
+    EXPECT_THAT(alone, SizeIs(1));
+    EXPECT_EQ(TestsOf(*Mpirun({{2, Train(OfBatch(kBatch, model))}})), alone);
+  }
+}
+
+TEST(TableModelsTest, EveryModeAndEncodingTrains) {
+  for (const Words& flags :
+       {Words{"--mode=async", "--push-encoding=float16", "--pull-encoding=int8"},
+        Words{"--mode=ssp", "--optimizer=adam", "--overlap"}}) {
+    const std::string record = TestPath("record.json");
+    const auto job = Mpirun({{3, Train(With({"--model=matrix-factorization", "--json=" + record},
+                                            OfBatch(64, flags)))}});
+    EXPECT_THAT(TestsOf(*job), SizeIs(1)) << job->output();
+    std::ifstream file(record);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_THAT(LinesWith(text, "\"test_samples\":20000,\"test_loss\":"), SizeIs(1));
+    std::filesystem::remove(record);
+  }
+}
+
+TEST(TableModelsTest, RefusesFlagsThatAreNotForTables) {
+  for (const std::string flag :
+       {"--dataset=mnist", "--augment=crop", "--init-from=model.pt", "--local-steps=4"}) {
+    const std::string output = OutputOf(Train({"--role=single", "--model=dlrm", flag}), 2);
+    EXPECT_THAT(output, AllOf(HasSubstr("is not for models with tables"),
+                              HasSubstr(flag.substr(0, flag.find('=')))));
+    EXPECT_THAT(TestsIn(output), IsEmpty());
+  }
+  EXPECT_THAT(OutputOf(Train({"--role=single", "--model=dlrm", "--data-dir=/data"}), 2),
+              HasSubstr("learns from data that it makes itself"));
+  EXPECT_THAT(OutputOf(Train({"--role=single", "--model=wordnet", "--data-dir=/nowhere"}), 2),
+              HasSubstr("/nowhere/data.noun cannot be opened; the package wordnet-base has it"));
+}
+
+}  // namespace
+}  // namespace sluice
