@@ -1,17 +1,22 @@
-// sluice_train with models that have tables: a job trains what one process trains.
+// sluice_train and sluice_evaluate with models that have tables: a job trains what one process
+// trains, and an evaluator sees what it has trained.
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/json.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
 #include "tests/testing/process/programs.h"
@@ -123,6 +128,87 @@ TEST(TableModelsTest, EveryModeAndEncodingTrains) {
     EXPECT_THAT(LinesWith(text, "\"test_samples\":20000,\"test_loss\":"), SizeIs(1));
     std::filesystem::remove(record);
   }
+}
+
+// ---- Evaluation ----
+
+struct Evaluated {
+  double step = 0;
+  std::string told;  // the loss and the metric, as training tells them
+};
+
+std::vector<Evaluated> EvaluatedIn(const std::string& path) {
+  std::vector<Evaluated> all;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    all.push_back(
+        {JsonNumberAt(line, "step"),
+         absl::StrFormat("test loss %.6f test area under curve %.4f", JsonNumberAt(line, "loss"),
+                         JsonNumberAt(line, "area_under_curve"))});
+  }
+  return all;
+}
+
+Words EvaluateDlrm(const Words& flags) {
+  return With({RunfilePath("tools/evaluate/sluice_evaluate"), "--model=dlrm", "--quiet"}, flags);
+}
+
+std::vector<std::unique_ptr<Process>> StartServers(int servers, const std::string& directory,
+                                                   std::string* address) {
+  std::vector<std::string> addresses;
+  for (int i = 0; i < servers; ++i) addresses.push_back(absl::StrCat("127.0.0.1:", FreePort()));
+  *address = addresses[0];
+  std::vector<std::unique_ptr<Process>> serving;
+  for (int i = 0; i < servers; ++i) {
+    const Words place = servers == 1 ? Words{"--listen=" + addresses[0]}
+                                     : Words{"--servers=" + absl::StrJoin(addresses, ","),
+                                             absl::StrCat("--index=", i)};
+    serving.push_back(Start(ServerProgram(
+        With(place, {"--workers=1", "--checkpoint-dir=" + directory, "--checkpoint-every=20"}))));
+    EXPECT_THAT(serving.back()->WaitForOutput("listening on " + addresses[i]), IsOk());
+  }
+  return serving;
+}
+
+// Follows a job of that many servers, and ends with what its worker measured. Then the checkpoints
+// say the same.
+void ExpectTheEvaluationsOfTraining(int servers) {
+  const std::string followed = TestPath("followed.json");
+  const std::string read = TestPath("read.json");
+  const std::string directory = TestPath(absl::StrCat("checkpoints", servers));
+  for (const std::string& path : {followed, read, directory}) std::filesystem::remove_all(path);
+  std::string address;
+  const auto serving = StartServers(servers, directory, &address);
+  const auto evaluator = Start(EvaluateDlrm({"--server=" + address, "--json=" + followed}));
+  const auto worker = Start(Train({"--server=" + address, "--model=dlrm", "--learning-rate=0.05",
+                                   "--batch-size=256", "--max-steps=60"}));
+  const std::vector<std::string> told = TestsOf(*worker);
+  ASSERT_THAT(told, SizeIs(2));
+  EXPECT_THAT(evaluator->Wait(kJob), IsOkAndHolds(0)) << evaluator->output();
+  for (const auto& server : serving) {
+    EXPECT_THAT(server->Wait(kJob), IsOkAndHolds(0)) << server->output();
+  }
+  OutputOf(EvaluateDlrm({"--checkpoint-dir=" + directory, "--once", "--json=" + read}), 0);
+  for (const std::string& path : {followed, read}) {
+    const std::vector<Evaluated> evaluated = EvaluatedIn(path);
+    ASSERT_FALSE(evaluated.empty()) << evaluator->output();
+    EXPECT_EQ(evaluated.back().step, 60);
+    EXPECT_EQ(evaluated.back().told, absl::StrCat(told[0], " ", told[1]));
+  }
+}
+
+TEST(TableEvaluationTest, FollowsAServerAndItsCheckpointsToWhatTrainingMeasured) {
+  ExpectTheEvaluationsOfTraining(1);
+}
+
+TEST(TableEvaluationTest, FollowsTwoServersAndTheirCheckpointsToWhatTrainingMeasured) {
+  ExpectTheEvaluationsOfTraining(2);
+}
+
+TEST(TableEvaluationTest, RefusesAFileWithoutRows) {
+  EXPECT_THAT(OutputOf(EvaluateDlrm({"--checkpoint=model.pt"}), 2),
+              AllOf(HasSubstr("--checkpoint is not for models with tables"),
+                    HasSubstr("--checkpoint-dir")));
 }
 
 TEST(TableModelsTest, RefusesFlagsThatAreNotForTables) {

@@ -8,10 +8,23 @@
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_follower.h"
+#include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/directory.h"
 
 namespace sluice {
 namespace {
+
+// Rows that the checkpoint does not have are as they began.
+absl::Status PutRows(const FollowedCheckpoint& followed, Evaluator& model) {
+  if (model.wanted_rows().empty()) return absl::OkStatus();
+  const auto checkpoint = ReadRowsOfCheckpoint(RealFileSystem(), followed.path);
+  if (!checkpoint.ok()) return checkpoint.status();
+  model.SetFirstRows();
+  return checkpoint->rows->ForEach([&](uint32_t table, const StoredRow& row) {
+    if (row.elements.empty()) return;  // an id that waits for its admission
+    model.SetRow(table, row.id, row.elements.first(model.layout().tables()[table].width));
+  });
+}
 
 absl::Status Put(const FollowedCheckpoint& checkpoint, Evaluator& model) {
   const absl::Status same = CheckSameLayout(*checkpoint.checkpoint.layout, model.layout());
@@ -21,7 +34,7 @@ absl::Status Put(const FollowedCheckpoint& checkpoint, Evaluator& model) {
   }
   const absl::Span<const float> values = checkpoint.checkpoint.parameters->values.span();
   std::copy(values.begin(), values.end(), model.values().begin());
-  return absl::OkStatus();
+  return PutRows(checkpoint, model);
 }
 
 class DirectorySource final : public ParameterSource {

@@ -1,5 +1,5 @@
-// sluice_evaluate: measures loss, top-1 and top-5 of a model on a test set, while it is trained or
-// after.
+// sluice_evaluate: measures loss, top-1 and top-5 of a classifier on a test set, or loss and metric
+// of a model with tables, while it is trained or after.
 //
 //   sluice_evaluate --server=host:port            evaluates the steps of a running server
 //   sluice_evaluate --checkpoint-dir=DIR          evaluates the checkpoints that a server saves
@@ -26,6 +26,7 @@
 #include "tools/evaluate/parameter_source.h"
 #include "tools/evaluate/server_source.h"
 #include "worker/data/load_dataset.h"
+#include "worker/data/tables/load_table_data.h"
 #include "worker/job.h"
 #include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
@@ -72,7 +73,7 @@ void AddEvaluateFlags(CLI::App& app, EvaluateFlags& flags) {
       ->capture_default_str();
   app.add_option("--json", flags.json, "file to which each evaluation appends a JSON object");
   app.add_flag("--quiet", flags.quiet, "do not say on stderr how far a long evaluation is");
-  AddModelFlags(app, flags.model);
+  AddModelFlags(app, flags.model, ModelKinds::kAll);
   AddConnectionFlags(app, flags.job);
 }
 
@@ -102,23 +103,41 @@ absl::StatusOr<std::unique_ptr<ParameterSource>> MakeSource(const EvaluateFlags&
   return MakeServerSource(**job, flags.directory.every, flags.patience(), model);
 }
 
-absl::StatusOr<Evaluation> Measure(Evaluator& model, const Dataset& data,
-                                   const ProgressOutput& progress) {
-  ProgressLine line("evaluating", data.size(), progress, RealClock());
-  return model.Measure(data, [&](int64_t samples) { line.Reach(samples); });
+// What a model is tested on.
+struct TestData {
+  ModelChoice choice;
+  int64_t samples = 0;
+};
+
+absl::StatusOr<TestData> LoadTest(const ModelFlags& flags) {
+  if (IsTableModel(flags.model)) {
+    const auto data = LoadTableData(flags.model, flags.data.folder);
+    if (!data.ok()) return data.status();
+    return TestData{{flags.model, SampleForm(), nullptr, *data}, (*data)->test().size()};
+  }
+  auto data = LoadDataset(flags.data, DatasetSplit::kTest);
+  if (!data.ok()) return data.status();
+  const auto test = std::make_shared<const Dataset>(*std::move(data));
+  return TestData{{flags.model, test->form, test, nullptr}, test->size()};
 }
 
-absl::Status EvaluateAll(ParameterSource& source, const Dataset& data, Evaluator& model,
+absl::StatusOr<TestResult> Measure(Evaluator& model, int64_t samples,
+                                   const ProgressOutput& progress) {
+  ProgressLine line("evaluating", samples, progress, RealClock());
+  return model.Measure([&](int64_t done) { line.Reach(done); });
+}
+
+absl::Status EvaluateAll(ParameterSource& source, int64_t samples, Evaluator& model,
                          const ProgressOutput& progress, EvaluationReport& report) {
   for (;;) {
     const auto next = source.Next(model);
     if (!next.ok()) return next.status();
     if (!next->has_value()) return report.Finish();
     const absl::Time began = RealClock().Now();
-    const auto evaluation = Measure(model, data, progress);
-    if (!evaluation.ok()) return evaluation.status();
-    source.Report(*evaluation);
-    const absl::Status added = report.Add(**next, *evaluation, RealClock().Now() - began);
+    const auto result = Measure(model, samples, progress);
+    if (!result.ok()) return result.status();
+    source.Report(*result);
+    const absl::Status added = report.Add(**next, *result, RealClock().Now() - began);
     if (!added.ok()) return added;
   }
 }
@@ -126,17 +145,17 @@ absl::Status EvaluateAll(ParameterSource& source, const Dataset& data, Evaluator
 absl::Status Run(const EvaluateFlags& flags) {
   const absl::Status one = CheckOneSource(flags);
   if (!one.ok()) return one;
-  const auto data = LoadDataset(flags.model.data, DatasetSplit::kTest);
+  const auto data = LoadTest(flags.model);
   if (!data.ok()) return data.status();
   auto report = EvaluationReport::Open(std::cout, flags.json);
   if (!report.ok()) return report.status();
-  auto model = Evaluator::Make(flags.model.model, data->form, flags.model.threads);
+  auto model = Evaluator::Make(data->choice, flags.model.threads);
   if (!model.ok()) return model.status();
   absl::optional<Job> job;
   const auto source = MakeSource(flags, *model, &job);
   if (!source.ok()) return source.status();
   const ProgressOutput progress = flags.quiet ? ProgressOutput() : ProgressOutput::OnStderr();
-  return EvaluateAll(**source, *data, *model, progress, **report);
+  return EvaluateAll(**source, data->samples, *model, progress, **report);
 }
 
 int ExitCodeOf(const absl::Status& status) {
@@ -159,7 +178,8 @@ int Main(int argc, char** argv) {
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   InitLogging();
-  const absl::Status status = Run(flags);
+  absl::Status status = CheckTableModel(app, flags.model);
+  if (status.ok()) status = Run(flags);
   if (!status.ok()) {
     std::cerr << absl::StrCat(app.get_name(), ": ", NameVariables(std::string(status.message())),
                               "\n");

@@ -4,11 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 namespace sluice {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr char kLoss[] = "loss";
 
 template <typename Number>
 ordered_json JsonOf(const absl::optional<Number>& number) {
@@ -20,13 +23,34 @@ std::string NameOf(const ParametersId& id) {
   return id.step.has_value() ? absl::StrCat("step ", id.step->value()) : id.source;
 }
 
+// "top1", "area_under_curve".
+std::string KeyOf(const Metric& metric) {
+  return absl::StrReplaceAll(metric.shown, {{"-", ""}, {" ", "_"}});
+}
+
+std::string TextOf(const Metric& metric) {
+  return absl::StrFormat("%s %.4f", metric.shown, metric.value);
+}
+
+// What evaluations are compared by.
+Metric MainOf(const TestResult& result) {
+  if (!result.metrics.empty()) return result.metrics.front();
+  return {"loss", kLoss, result.loss};
+}
+
+bool IsBetter(const Metric& a, const Metric& b) {
+  return a.shown == kLoss ? a.value < b.value : a.value > b.value;
+}
+
 }  // namespace
 
-std::string RecordOf(const ParametersId& id, const Evaluation& evaluation) {
-  const ordered_json record = {{"step", JsonOf(id.step)}, {"incarnation", JsonOf(id.incarnation)},
-                               {"source", id.source},     {"samples", evaluation.samples},
-                               {"loss", evaluation.loss}, {"top1", evaluation.top1},
-                               {"top5", evaluation.top5}};
+std::string RecordOf(const ParametersId& id, const TestResult& result) {
+  ordered_json record = {{"step", JsonOf(id.step)},
+                         {"incarnation", JsonOf(id.incarnation)},
+                         {"source", id.source},
+                         {"samples", result.samples},
+                         {"loss", result.loss}};
+  for (const Metric& metric : result.metrics) record[KeyOf(metric)] = metric.value;
   // A path may hold any bytes.
   return record.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -40,18 +64,18 @@ absl::StatusOr<std::unique_ptr<EvaluationReport>> EvaluationReport::Open(std::os
   return absl::UnavailableError(absl::StrCat("cannot write ", json, "; give --json another file"));
 }
 
-absl::Status EvaluationReport::Add(const ParametersId& id, const Evaluation& evaluation,
+absl::Status EvaluationReport::Add(const ParametersId& id, const TestResult& result,
                                    absl::Duration time) {
-  out_ << absl::StrFormat("%s  loss %.4f  top-1 %.4f  top-5 %.4f  %.2f s\n", NameOf(id),
-                          evaluation.loss, evaluation.top1, evaluation.top5,
-                          absl::ToDoubleSeconds(time))
-       << std::flush;
-  if (evaluations_++ == 0 || evaluation.top1 > best_top1_) {
+  out_ << absl::StrFormat("%s  loss %.4f", NameOf(id), result.loss);
+  for (const Metric& metric : result.metrics) out_ << "  " << TextOf(metric);
+  out_ << absl::StrFormat("  %.2f s\n", absl::ToDoubleSeconds(time)) << std::flush;
+  const Metric metric = MainOf(result);
+  if (evaluations_++ == 0 || IsBetter(metric, best_metric_)) {
     best_ = id;
-    best_top1_ = evaluation.top1;
+    best_metric_ = metric;
   }
   if (path_.empty()) return absl::OkStatus();
-  json_ << RecordOf(id, evaluation) << "\n" << std::flush;
+  json_ << RecordOf(id, result) << "\n" << std::flush;
   return json_ ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot write ", path_));
 }
 
@@ -59,8 +83,8 @@ absl::Status EvaluationReport::Finish() {
   if (evaluations_ == 0) {
     return absl::FailedPreconditionError("there was nothing to evaluate");
   }
-  out_ << absl::StrFormat("evaluations %d, the best at %s: top-1 %.4f\n", evaluations_,
-                          NameOf(best_), best_top1_)
+  out_ << absl::StrFormat("evaluations %d, the best at %s: %s\n", evaluations_, NameOf(best_),
+                          TextOf(best_metric_))
        << std::flush;
   return absl::OkStatus();
 }

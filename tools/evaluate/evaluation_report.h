@@ -19,8 +19,9 @@ namespace sluice {
 
 // Returns the record of one evaluation, for example
 // {"step":20,"incarnation":1,"source":"127.0.0.1:7070","samples":10000,"loss":0.25,"top1":0.9,
-// "top5":0.99}. A number that is unknown or not finite is null.
-std::string RecordOf(const ParametersId& id, const Evaluation& evaluation);
+// "top5":0.99}. A model that classifies nothing has other metrics, or none. A number that is
+// unknown or not finite is null.
+std::string RecordOf(const ParametersId& id, const TestResult& result);
 
 // The program makes one report and uses it from one thread.
 class EvaluationReport {
@@ -31,7 +32,7 @@ class EvaluationReport {
                                                                 const std::string& json);
 
   // Prints one evaluation, which took `time`. Returns UNAVAILABLE if the file cannot be written.
-  absl::Status Add(const ParametersId& id, const Evaluation& evaluation, absl::Duration time);
+  absl::Status Add(const ParametersId& id, const TestResult& result, absl::Duration time);
 
   // Prints the number of evaluations and the best one. Returns FAILED_PRECONDITION if there were
   // none.
@@ -44,8 +45,8 @@ class EvaluationReport {
   const std::string path_;
   std::ofstream json_;
   uint64_t evaluations_ = 0;
-  ParametersId best_;  // the first one with the highest top-1
-  double best_top1_ = 0;
+  ParametersId best_;  // the first one with the highest first metric, or the least loss if none
+  Metric best_metric_;
 };
 
 }  // namespace sluice

@@ -33,7 +33,7 @@ class ParameterSource {
   virtual absl::StatusOr<absl::optional<ParametersId>> Next(Evaluator& model) = 0;
 
   // Takes what was measured of the parameters that Next() loaded last.
-  virtual void Report(const Evaluation& /*evaluation*/) {}
+  virtual void Report(const TestResult& /*result*/) {}
 };
 
 // Returns a source of one file, which LoadStateDict() reads (worker/torch/state_dict.h). The step

@@ -2,7 +2,6 @@
 
 #include <glog/logging.h>
 
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -13,34 +12,22 @@
 namespace sluice {
 namespace {
 
-// Those that are numbers, by the names that the server shows.
-Results ResultsOf(const Evaluation& evaluation) {
-  Results results;
-  const auto add = [&results](const char* name, double value) {
-    if (std::isfinite(value)) results[name] = value;
-  };
-  add("test accuracy", evaluation.top1);
-  add("test top-5 accuracy", evaluation.top5);
-  add("test loss", evaluation.loss);
-  return results;
-}
-
 class ServerSource final : public ParameterSource {
  public:
   ServerSource(std::string address, uint64_t every, std::unique_ptr<ParameterFollower> follower)
       : address_(std::move(address)), every_(every), follower_(std::move(follower)) {}
 
   absl::StatusOr<absl::optional<ParametersId>> Next(Evaluator& model) override {
-    const auto next = follower_->Next(every_, model.values());
+    const auto next = follower_->Next(every_, model.values(), model.wanted_rows(), model.rows());
     if (!next.ok()) return next.status();
     if (!next->has_value()) return absl::optional<ParametersId>();
     return absl::make_optional(ParametersId{address_, (*next)->incarnation, (*next)->step});
   }
 
   // People who look at the job see it. That it fails stops no evaluation.
-  void Report(const Evaluation& evaluation) override {
+  void Report(const TestResult& result) override {
     if (!reports_) return;
-    const absl::Status reported = follower_->Report(ResultsOf(evaluation));
+    const absl::Status reported = follower_->Report(ResultsOf(result));
     reports_ = ReasonOf(reported) != Reason::kWrongRole;
     if (reported.ok()) return;
     LOG(WARNING) << "the server does not show this evaluation: " << reported.message();

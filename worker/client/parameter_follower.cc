@@ -15,6 +15,9 @@ namespace {
 // The pause between two attempts to observe a job that has no worker yet.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 
+// Steps that pulls are asked ahead of the newest, at most, so that they get one step together.
+constexpr uint64_t kMostAhead = 1024;
+
 // A code that no answer of a server has.
 absl::Status GoneError(absl::string_view why) { return absl::DeadlineExceededError(why); }
 
@@ -35,6 +38,52 @@ ParameterFollower::~ParameterFollower() {
 
 absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t every,
                                                                      absl::Span<float> parameters) {
+  return Next(every, Target{parameters, {}, {}});
+}
+
+absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(
+    uint64_t every, absl::Span<float> parameters, const std::vector<RowIds>& rows,
+    absl::Span<float> to) {
+  const absl::Status sound = CheckRows(rows, to);
+  if (!sound.ok()) return sound;
+  return Next(every, Target{parameters, PartsOf(rows, kMaxPulledIds), to});
+}
+
+absl::Status ParameterFollower::CheckRows(const std::vector<RowIds>& rows,
+                                          absl::Span<const float> to) const {
+  size_t ids = 0;
+  for (const RowIds& of_table : rows) {
+    ids += of_table.ids.size();
+    if (of_table.table < request_.layout.tables().size()) continue;
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("rows of table ", of_table.table,
+                                  " are followed, and the model "
+                                  "has ",
+                                  request_.layout.tables().size(), " tables"));
+  }
+  if (ids > kMostFollowedIds) {
+    return MakeError(
+        Reason::kBadArgument,
+        absl::StrCat(ids, " rows are followed, and a server gives an observer at most ",
+                     kMostFollowedIds, " of one step; test with fewer"));
+  }
+  const uint64_t elements = ElementsOf(rows);
+  if (to.size() == elements) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("the rows to follow have ", elements,
+                                " elements, and there is memory for ", to.size()));
+}
+
+uint64_t ParameterFollower::ElementsOf(const std::vector<RowIds>& rows) const {
+  uint64_t elements = 0;
+  for (const RowIds& of_table : rows) {
+    elements += of_table.ids.size() * request_.layout.tables()[of_table.table].width;
+  }
+  return elements;
+}
+
+absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t every,
+                                                                     const Target& to) {
   int rejoins = 0;
   while (!ended_) {
     if (!welcome_.has_value()) {
@@ -42,7 +91,7 @@ absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t ev
       if (!joined.ok()) return joined;
     }
     const Step min_step = given_.has_value() ? Step(given_->step.value() + every) : Step();
-    const auto header = Pull(min_step, parameters);
+    const auto header = Pull(min_step, to);
     if (header.ok()) {
       ended_ = header->last;
       const FollowedStep found = {header->step, header->incarnation};
@@ -117,17 +166,50 @@ absl::Status ParameterFollower::TryJoin() {
 }
 
 // Repeats the pull while its step is not made, and if it was damaged on its way.
-absl::StatusOr<PullHeader> ParameterFollower::Pull(Step min_step, absl::Span<float> parameters) {
-  PullRequest request;
-  request.session = welcome_->session;
-  request.min_step = min_step;
-  request.whole = true;
+absl::StatusOr<PullHeader> ParameterFollower::Pull(Step min_step, const Target& to) {
   for (int corrupt = 0;;) {
-    auto header = connection_->StartPull(request)->Read(parameters);
+    auto header = PullTogether(min_step, to);
     if (absl::IsDeadlineExceeded(header.status())) continue;
     if (IsCorrupt(header.status()) && ++corrupt <= kMaxRepeats) continue;
     return header;
   }
+}
+
+// All pulls wait for the same step, so they are answered with it, unless it is made before the last
+// of them arrives. Then they are repeated for a step that is further ahead. After the last step no
+// other is made, so the repetition ends there at the latest.
+absl::StatusOr<PullHeader> ParameterFollower::PullTogether(Step min_step, const Target& to) {
+  for (uint64_t ahead = 1;; ahead = std::min(2 * ahead, kMostAhead)) {
+    Step newest;
+    auto header = PullOnce(min_step, to, &newest);
+    if (!header.ok() || header->step == newest) return header;
+    min_step = Step(newest.value() + ahead);
+  }
+}
+
+// `newest` is a later step than the answer's if the rows are not of the answer's.
+absl::StatusOr<PullHeader> ParameterFollower::PullOnce(Step min_step, const Target& to,
+                                                       Step* newest) {
+  PullRequest request;
+  request.session = welcome_->session;
+  request.min_step = min_step;
+  request.whole = true;
+  const std::unique_ptr<PendingPull> parameters = connection_->StartPull(request);
+  std::vector<std::unique_ptr<PendingPull>> pulls;
+  for (const auto& part : to.parts) pulls.push_back(connection_->StartRowPull(request, part));
+  auto header = parameters->Read(to.parameters);
+  if (!header.ok()) return header;
+  *newest = header->step;
+  absl::Span<float> left = to.rows;
+  for (size_t i = 0; i < pulls.size(); ++i) {
+    const uint64_t size = ElementsOf(to.parts[i]);
+    const auto rows = pulls[i]->Read(left.first(size));
+    if (!rows.ok()) return rows.status();
+    left.remove_prefix(size);
+    const bool same = rows->step == header->step && rows->incarnation == header->incarnation;
+    if (!same) *newest = std::max({*newest, rows->step, header->step.Next()});
+  }
+  return header;
 }
 
 }  // namespace sluice

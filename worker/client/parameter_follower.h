@@ -6,9 +6,11 @@
 #ifndef SLUICE_WORKER_CLIENT_PARAMETER_FOLLOWER_H_
 #define SLUICE_WORKER_CLIENT_PARAMETER_FOLLOWER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +19,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/protocol/protocol_types.h"
+#include "worker/connection/row_gradient.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
@@ -27,6 +30,9 @@ struct FollowedStep {
   Step step;
   Incarnation incarnation;
 };
+
+// A server answers 8 pulls of an observer at once: those of the rows, and that of the parameters.
+inline constexpr size_t kMostFollowedIds = 7 * kMaxPulledIds;
 
 // Owns its connection. It is used by one thread. When the connection breaks, the session ends or
 // the server comes back, it joins again.
@@ -54,15 +60,34 @@ class ParameterFollower {
   //   others             those of proto/sluice/v1/parameter_server.proto
   absl::StatusOr<absl::optional<FollowedStep>> Next(uint64_t every, absl::Span<float> parameters);
 
+  // Does the same, and writes rows of tables of the same step to `to`, one after the other: of
+  // tables in ascending order, and their ids. `to` has their size. BAD_ARGUMENT for more than
+  // kMostFollowedIds of them.
+  absl::StatusOr<absl::optional<FollowedStep>> Next(uint64_t every, absl::Span<float> parameters,
+                                                    const std::vector<RowIds>& rows,
+                                                    absl::Span<float> to);
+
   // Tells the server what was measured of the step that Next() gave last. Does nothing if no
   // session is open. Errors are those of Heartbeat; the next Next() does what has to be done.
   absl::Status Report(const Results& results);
 
  private:
+  // Where a step is written to.
+  struct Target {
+    absl::Span<float> parameters;
+    std::vector<std::vector<RowIds>> parts;  // of the rows, each for one call
+    absl::Span<float> rows;
+  };
+
+  absl::StatusOr<absl::optional<FollowedStep>> Next(uint64_t every, const Target& to);
+  absl::Status CheckRows(const std::vector<RowIds>& rows, absl::Span<const float> to) const;
+  uint64_t ElementsOf(const std::vector<RowIds>& rows) const;
   absl::Status Join();
   absl::Status TryJoin();
   absl::Status AwaitServer();
-  absl::StatusOr<PullHeader> Pull(Step min_step, absl::Span<float> parameters);
+  absl::StatusOr<PullHeader> Pull(Step min_step, const Target& to);
+  absl::StatusOr<PullHeader> PullTogether(Step min_step, const Target& to);
+  absl::StatusOr<PullHeader> PullOnce(Step min_step, const Target& to, Step* newest);
 
   const std::unique_ptr<ServerConnection> connection_;
   JoinRequest request_;
