@@ -60,8 +60,6 @@ struct sluice_client {
   absl::Status AwaitEnd();
   void NoteStatus();
   void ForgetEarly();
-  absl::Status CheckRows(absl::string_view call, uint32_t table,
-                         absl::Span<const sluice::RowId> ids) const;
   sluice::RowGradients TakeRowGradients();
 
   const sluice::Job& job_;

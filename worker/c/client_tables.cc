@@ -22,25 +22,10 @@ absl::Status sluice_client::SetTables(absl::Span<const sluice_table> tables) {
   return sluice::AddTables(tables, &layout_, &optimizer_);
 }
 
-absl::Status sluice_client::CheckRows(absl::string_view call, uint32_t table,
-                                      absl::Span<const RowId> ids) const {
-  if (table >= layout_.tables().size()) {
-    return absl::InvalidArgumentError(absl::StrCat(call, " got table ", table, ", the model has ",
-                                                   layout_.tables().size(),
-                                                   " tables, which are counted from 0"));
-  }
-  for (size_t i = 1; i < ids.size(); ++i) {
-    if (ids[i - 1] < ids[i]) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        call, " got the id ", ids[i], " after ", ids[i - 1], "; sort the ids, and give each once"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status sluice_client::BeginPullRows(uint32_t table, absl::Span<const RowId> ids,
                                           float* rows) {
   absl::Status ready = CheckJoined("sluice_pull_rows()");
-  if (ready.ok()) ready = CheckRows("sluice_pull_rows()", table, ids);
+  if (ready.ok()) ready = sluice::CheckRowIds("sluice_pull_rows()", layout_, table, ids);
   if (!ready.ok()) return ready;
   const absl::Span<float> to(rows, ids.size() * layout_.tables()[table].width);
   std::vector<sluice::RowIds> wanted = {{table, {ids.begin(), ids.end()}}};
@@ -54,7 +39,7 @@ absl::Status sluice_client::BeginPullRows(uint32_t table, absl::Span<const RowId
 absl::Status sluice_client::SetRowGradients(uint32_t table, absl::Span<const RowId> ids,
                                             const float* gradients) {
   absl::Status ready = CheckJoined("sluice_set_row_gradients()");
-  if (ready.ok()) ready = CheckRows("sluice_set_row_gradients()", table, ids);
+  if (ready.ok()) ready = sluice::CheckRowIds("sluice_set_row_gradients()", layout_, table, ids);
   if (!ready.ok()) return ready;
   if (ids.empty()) {
     row_gradients_.erase(table);

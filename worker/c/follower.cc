@@ -1,5 +1,6 @@
 #include "worker/c/follower.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -14,6 +15,31 @@ using sluice::Layout;
 sluice_follower::sluice_follower(const sluice::Job& job, Layout layout,
                                  const sluice_buffer& parameters)
     : job_(job), layout_(std::move(layout)), parameters_(parameters) {}
+
+absl::Status sluice_follower::SetTables(absl::Span<const sluice_table> tables) {
+  const absl::Status idle = calls_.CheckIdle("sluice_follower_set_tables()");
+  if (!idle.ok()) return idle;
+  if (follower_ != nullptr || !layout_.tables().empty()) {
+    return absl::FailedPreconditionError(
+        "sluice_follower_set_tables() may be called once, before sluice_follow()");
+  }
+  sluice::OptimizerConfig ignored;  // an observer has none
+  return sluice::AddTables(tables, &layout_, &ignored);
+}
+
+absl::Status sluice_follower::SetRows(uint32_t table, absl::Span<const sluice::RowId> ids,
+                                      float* rows) {
+  absl::Status ready = calls_.CheckIdle("sluice_follow_rows()");
+  if (ready.ok()) ready = sluice::CheckRowIds("sluice_follow_rows()", layout_, table, ids);
+  if (!ready.ok()) return ready;
+  if (ids.empty()) {
+    rows_.erase(table);
+    return absl::OkStatus();
+  }
+  const size_t elements = ids.size() * layout_.tables()[table].width;
+  rows_[table] = {{ids.begin(), ids.end()}, absl::MakeSpan(rows, elements)};
+  return absl::OkStatus();
+}
 
 absl::Status sluice_follower::BeginNext(uint64_t every) {
   absl::Status idle = calls_.CheckIdle("sluice_follow()");
@@ -49,8 +75,20 @@ absl::Status sluice_follower::Next(uint64_t every) {
     const absl::Status connected = Connect();
     if (!connected.ok()) return connected;
   }
-  const auto next = follower_->Next(every, parameters_.floats);
+  std::vector<sluice::RowIds> wanted;
+  size_t elements = 0;
+  for (const auto& [table, rows] : rows_) {
+    wanted.push_back({table, rows.ids});
+    elements += rows.to.size();
+  }
+  std::vector<float> pulled(elements);
+  const auto next = follower_->Next(every, parameters_.floats, wanted, absl::MakeSpan(pulled));
   if (!next.ok()) return next.status();
+  auto from = pulled.begin();
+  for (const auto& [table, rows] : rows_) {
+    if (next->has_value()) std::copy_n(from, rows.to.size(), rows.to.begin());
+    from += static_cast<std::ptrdiff_t>(rows.to.size());
+  }
   if (next->has_value()) {
     followed_ = {(*next)->step.value(), (*next)->incarnation.value(), 0};
   } else {
@@ -85,6 +123,16 @@ sluice_code sluice_follower_create(sluice_job* job, const sluice_model* model,
     *follower = new sluice_follower(job->job, *std::move(layout), *parameters);
     return absl::OkStatus();
   });
+}
+
+sluice_code sluice_follower_set_tables(sluice_follower* follower, const sluice_table* tables,
+                                       size_t count) {
+  return sluice::Guarded([&] { return follower->SetTables({tables, count}); });
+}
+
+sluice_code sluice_follow_rows(sluice_follower* follower, uint32_t table, const uint64_t* ids,
+                               size_t count, float* rows) {
+  return sluice::Guarded([&] { return follower->SetRows(table, {ids, count}, rows); });
 }
 
 void sluice_follower_free(sluice_follower* follower) { delete follower; }

@@ -69,6 +69,21 @@ absl::StatusOr<TableSpec> SpecOf(const sluice_table& table) {
 
 }  // namespace
 
+absl::Status CheckRowIds(absl::string_view call, const Layout& layout, uint32_t table,
+                         absl::Span<const RowId> ids) {
+  if (table >= layout.tables().size()) {
+    return absl::InvalidArgumentError(absl::StrCat(call, " got table ", table, ", the model has ",
+                                                   layout.tables().size(),
+                                                   " tables, which are counted from 0"));
+  }
+  for (size_t i = 1; i < ids.size(); ++i) {
+    if (ids[i - 1] < ids[i]) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        call, " got the id ", ids[i], " after ", ids[i - 1], "; sort the ids, and give each once"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status NoNameError(absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("the name of ", what, " is NULL, expected a text"));

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/table_spec.h"
 #include "worker/c/sluice.h"
 
 namespace sluice {
@@ -24,6 +25,11 @@ absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer);
 // BAD_LAYOUT name the table and what is wrong with it.
 absl::Status AddTables(absl::Span<const sluice_table> tables, Layout* layout,
                        OptimizerConfig* config);
+
+// OK if the table is one of the layout's, and the ids ascend; INVALID_ARGUMENT says for `call` what
+// is wrong.
+absl::Status CheckRowIds(absl::string_view call, const Layout& layout, uint32_t table,
+                         absl::Span<const RowId> ids);
 
 // INVALID_ARGUMENT: `what` has NULL for a name.
 absl::Status NoNameError(absl::string_view what);

@@ -297,6 +297,18 @@ SLUICE_API sluice_code sluice_follower_create(sluice_job* job, const sluice_mode
  * allowed. */
 SLUICE_API void sluice_follower_free(sluice_follower* follower);
 
+/* Adds tables to the model of a follower, before its first sluice_follow(). Once. What `tables`
+ * point to is copied. Their optimizers do not matter. */
+SLUICE_API sluice_code sluice_follower_set_tables(sluice_follower* follower,
+                                                  const sluice_table* tables, size_t count);
+
+/* Says which rows of a table the next calls of sluice_follow() bring beside the parameters, and of
+ * the same step: instead of those that were said before; without ids there are none. `ids` are
+ * ascending, each once, and are copied. `rows` is memory for `count` times the table's width, and
+ * stays valid until it is replaced or the follower is freed. At most 2,800,000 rows in all. */
+SLUICE_API sluice_code sluice_follow_rows(sluice_follower* follower, uint32_t table,
+                                          const uint64_t* ids, size_t count, float* rows);
+
 /* Begins to wait until the job has made `every` (at least 1) more steps than at the last call, or
  * has ended, and to pull the parameters of its newest step. The first call waits for the server and
  * for the job's first parameters, each as long as --connect-timeout. What was begun must be waited

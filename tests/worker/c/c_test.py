@@ -70,6 +70,8 @@ class CTest(unittest.TestCase):
             rows = f"rows {own:g} {own:g}, {own:g} {own:g}, {common:g} {common:g}, 0 0"
             said = ended.stdout.splitlines()
             self.assertEqual(said.count(rows), 2, ended.stdout)
+            followed = f"followed step {STEPS}, rows {own:g} {own:g}, {common:g} {common:g}"
+            self.assertEqual(said.count(followed), 2, ended.stdout)
             for line in (
                     "no name: the name of a table is NULL, expected a text",
                     "initializer: the initializer of table items is 3, expected SLUICE_ROWS_ZERO to SLUICE_ROWS_NORMAL",
@@ -78,7 +80,9 @@ class CTest(unittest.TestCase):
                     "early: sluice_pull_rows() was called before sluice_join()",
                     "twice: sluice_set_tables() may be called once, before sluice_join()",
                     "table: sluice_pull_rows() got table 1, the model has 1 tables, which are counted from 0",
-                    "ids: sluice_set_row_gradients() got the id 4 after 5; sort the ids, and give each once"):
+                    "ids: sluice_set_row_gradients() got the id 4 after 5; sort the ids, and give each once",
+                    "no table: sluice_follow_rows() got table 0, the model has 0 tables, which are counted from 0",
+                    "follower: sluice_follower_set_tables() may be called once, before sluice_follow()"):
                 self.assertEqual(said.count(line), 2, ended.stdout)
 
     def test_a_wrong_flag_or_no_server_is_an_error_and_no_exit(self):

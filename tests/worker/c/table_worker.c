@@ -53,6 +53,29 @@ static int MisuseRows(sluice_client* client, const sluice_table* table) {
   return Wait(client) == SLUICE_OK ? 0 : Fail("no rows");
 }
 
+/* Follows the job to its newest step, with rows. */
+static int Follow(sluice_job* job, const sluice_model* model, const sluice_table* table) {
+  const uint64_t ids[] = {0, 10};
+  float rows[2 * kWidth] = {9, 9, 9, 9};
+  sluice_followed followed = {0, 0, 0};
+  sluice_follower* follower = NULL;
+  sluice_buffer* bias = sluice_buffer_create(1);
+  if (sluice_follower_create(job, model, bias, &follower) != SLUICE_OK) return Fail("follower");
+  if (sluice_follow_rows(follower, 0, ids, 2, rows) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no table: %s\n", sluice_error_message());
+  if (sluice_follower_set_tables(follower, table, 1) != SLUICE_OK) return Fail("follower's tables");
+  if (sluice_follower_set_tables(follower, table, 1) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("follower: %s\n", sluice_error_message());
+  if (sluice_follow_rows(follower, 0, ids, 2, rows) != SLUICE_OK) return Fail("followed rows");
+  if (sluice_follow(follower, 1) != SLUICE_OK) return Fail("follow");
+  if (sluice_follower_wait(follower, SLUICE_FOREVER, &followed) != SLUICE_OK) return Fail("follow");
+  printf("followed step %llu, rows %g %g, %g %g\n", (unsigned long long)followed.step, rows[0],
+         rows[1], rows[2], rows[3]);
+  sluice_follower_free(follower);
+  sluice_buffer_free(bias);
+  return 0;
+}
+
 static int Train(sluice_client* client, int steps) {
   const uint64_t place = sluice_client_status(client).index;
   const uint64_t ids[] = {place, 10};
@@ -74,6 +97,10 @@ static int Train(sluice_client* client, int steps) {
   if (Wait(client) != SLUICE_OK) return Fail("pull");
   printf("rows %g %g, %g %g, %g %g, %g %g\n", rows[0], rows[1], rows[2], rows[3], rows[4], rows[5],
          rows[6], rows[7]);
+  return 0;
+}
+
+static int End(sluice_client* client) {
   if (sluice_await_end(client) != SLUICE_OK) return Fail("end");
   return Wait(client) == SLUICE_OK ? 0 : Fail("end");
 }
@@ -102,6 +129,8 @@ int main(int argc, char** argv) {
     code = Fail("join");
   if (code == 0) code = MisuseRows(client, &table);
   if (code == 0) code = Train(client, atoi(argv[1]));
+  if (code == 0) code = Follow(job, &model, &table);
+  if (code == 0) code = End(client);
   sluice_client_free(client);
   sluice_buffer_free(gradient);
   sluice_job_free(job);

@@ -113,6 +113,13 @@ class ScenarioTest(unittest.TestCase):
                          ["step 0 weight 1.0 bias 2.0", "step 1 weight 0.5 bias 1.5", "step 2 weight 0.0 bias 1.0",
                           "weight -0.5"])
 
+    def test_a_follower_has_the_rows_of_its_step(self):
+        said = self.play("follows_embeddings", 1)
+        self.assertEqual([line for line in said if "rows" in line],
+                         ["step 0 rows [[0.0, 0.0], [0.0, 0.0]] bias 2.0", "step 1 rows [[0.0, 0.0], [-0.5, -0.5]] bias 1.5",
+                          "step 2 rows [[0.0, 0.0], [-1.0, -1.0]] bias 1.0",
+                          "rows at the end [[0.0, 0.0], [-1.5, -1.5]]"])
+
     def test_what_is_wrong_with_following_raises_an_error(self):
         ended = launch(2, ["env", "-u", "SLUICE_SERVER", *SCENARIOS, "follows_what_is_wrong"])
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)

@@ -256,6 +256,27 @@ def follows(job):
     say("weight", seen.weight[0, 0].item())
 
 
+def follows_embeddings(job):
+    """A follower has the rows of the step of its parameters."""
+    def table_and_output():
+        return nn.ModuleDict({"table": sluice.RemoteEmbedding(2, initializer="zero"), "output": linear()})
+    model, seen = table_and_output(), table_and_output()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    ids = torch.tensor([[5, 3], [3, 5]])
+    follower = sluice.follow(seen, job, look_up=lambda: seen["table"](ids))
+    assert torch.equal(seen["table"](ids), torch.zeros(2, 2, 2))
+    for step in range(3):
+        assert next(follower) == step
+        say("step", step, "rows", seen["table"](ids[0]).tolist(), "bias", seen["output"].bias[0].item())
+        optimizer.zero_grad()
+        (model["table"](torch.tensor([3])).sum() + model["output"].bias.sum()).backward()
+        optimizer.step()
+    expect(sluice.ModelError, 'row 4 of "table"', lambda: seen["table"](torch.tensor([4])))
+    optimizer.leave()
+    assert list(follower) == [3]
+    say("rows at the end", seen["table"](ids[0]).tolist())
+
+
 def forgets_an_interrupted_follower(_job):
     """Ctrl-C interrupts a follower, and the program goes on without it."""
     follower = sluice.follow(linear(), server=os.environ["SLUICE_SERVER"])
@@ -460,7 +481,7 @@ def embeddings_and_what_users_do(job):
     assert list(model.state_dict()) == ["output.weight", "output.bias"] and "width=2" in repr(items)
     expect(sluice.ModelError, "the id -4", lambda: items(torch.tensor([3, -4])))
     expect(sluice.ModelError, "torch.float32", lambda: items(torch.tensor([3.0])))
-    expect(sluice.ModelError, "evaluate the model in a worker", lambda: sluice.follow(model, job))
+    expect(sluice.ModelError, "give it look_up=FUNCTION", lambda: sluice.follow(model, job))
     expect(sluice.ModelError, "has no rows", lambda: copy.deepcopy(items)(torch.tensor([3])))
     nothing = items(torch.empty((0, 3), dtype=torch.int64))
     assert nothing.shape == (0, 3, 2) and nothing.requires_grad

@@ -1,21 +1,25 @@
 """Embeddings whose rows are on the server: no worker holds the table."""
 
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Protocol, Tuple
 
 import torch
 
 from sluice import _library
 from sluice.errors import ModelError
 
-if TYPE_CHECKING:
-    from sluice.optimizer import DistributedOptimizer
-
 _INITIALIZERS = {"zero": 0, "uniform": 1, "normal": 2}
 _DIVISORS = {"all": 0, "row": 1}
 
 # Ids, [rows], int64, ascending, on the CPU; and their gradients, [rows, width].
 _RowGradient = Tuple[torch.Tensor, torch.Tensor]
+
+
+class RowSource(Protocol):
+    """Where an embedding's rows come from: a DistributedOptimizer, or a Follower."""
+
+    def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
+        """Writes the rows of `ids`, [rows], int64, ascending, to `rows`, [rows, width], float32."""
 
 
 class RemoteEmbedding(torch.nn.Module):
@@ -61,12 +65,12 @@ class RemoteEmbedding(torch.nn.Module):
                        "divisor": _DIVISORS[divisor], "admit_after": admit_after, "evict_after": evict_after,
                        "max_rows": max_rows}
         self._index = 0
-        self._optimizer: "Optional[weakref.ref[DistributedOptimizer]]" = None
+        self._source: "Optional[weakref.ref[RowSource]]" = None
         self._gradients: List[_RowGradient] = []  # of each backward() since forget_gradients()
 
     def __getstate__(self) -> Dict[str, Any]:
         # A copy has no rows: they are of the model that the DistributedOptimizer was made with.
-        return {**self.__dict__, "_optimizer": None, "_gradients": []}
+        return {**self.__dict__, "_source": None, "_gradients": []}
 
     def extra_repr(self) -> str:
         return f"width={self.width}"
@@ -97,14 +101,14 @@ class RemoteEmbedding(torch.nn.Module):
             rows.register_hook(lambda gradient: gradients.append((different, gradient)))  # type: ignore[no-untyped-call]
         return rows, places
 
-    def _owner(self) -> "DistributedOptimizer":
-        owner = None if self._optimizer is None else self._optimizer()
+    def _owner(self) -> RowSource:
+        owner = None if self._source is None else self._source()
         if owner is None:
             raise ModelError("an embedding has no rows before sluice.DistributedOptimizer(optimizer, job, model) was made "
-                             "with its model, and none after it is gone")
+                             "or sluice.follow(model) was called with its model, and none after that is gone")
         return owner
 
-    # ---- For DistributedOptimizer ----
+    # ---- For DistributedOptimizer and Follower ----
 
     def describe(self, name: str, optimizer: Tuple[Optional[str], Dict[str, float]]) -> _library.Table:
         """Returns the table for the library. `optimizer` is the server's name of its own, and options."""
@@ -114,10 +118,10 @@ class RemoteEmbedding(torch.nn.Module):
             table.options, table.option_count = _library.options_of(optimizer[1])
         return table
 
-    def bind(self, index: int, optimizer: "DistributedOptimizer") -> None:
-        """From now on rows come from the client of `optimizer`, whose table has that index."""
+    def bind(self, index: int, source: RowSource) -> None:
+        """From now on rows come from `source`, whose table has that index. It is not kept alive."""
         self._index = index
-        self._optimizer = weakref.ref(optimizer)
+        self._source = weakref.ref(source)
         self._gradients = []
 
     def gradient(self) -> Tuple[torch.Tensor, torch.Tensor]:

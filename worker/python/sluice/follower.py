@@ -3,19 +3,20 @@
 import ctypes
 import threading
 import weakref
-from typing import List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional
 
 import torch
 
 from sluice import _library
 from sluice._library import library
-from sluice.embedding import embeddings_of
+from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import ModelError
 from sluice.job import Job, Setting, check_not_forked, connect, forked
 from sluice.model import description_of, members_of, named_statistics, shared_vector
 
 
-def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1, **settings: Setting) -> "Follower":
+def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1,
+           look_up: Optional[Callable[[], object]] = None, **settings: Setting) -> "Follower":
     """Returns an iterator over the steps of a job: `model` holds the parameters of each while the loop's body runs.
 
         for step in sluice.follow(model, server="host:port"):
@@ -30,17 +31,21 @@ def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1,
       job: what sluice.start() has returned, to follow the job of which this process is a worker. Default: a server
         that runs elsewhere.
       every: the least number of steps between two that are seen. The last step is always seen.
+      look_up: for a model with RemoteEmbeddings: looks up every row that the loop's body needs, for example by a
+        forward of the test's batches. It is called once, here, when all rows are zeros. From then on those rows come
+        with the parameters, and are of the same step.
       **settings: how to reach a server that runs elsewhere, as flags by their names: server="host:port" (or
         SLUICE_SERVER=host:port in the environment), token_file, connect_timeout (seconds) and those of TLS.
 
     Yields: the number of the step, an int.
 
     Raises:
-      ModelError: the model has a tensor that no server trains.
+      ModelError: the model has a tensor that no server trains, or embeddings and there is no `look_up`. A forward in
+        the loop raises it for a row that `look_up` has not looked up.
       RemoteError: the server refuses the model or this process, or a flag is wrong.
       ServerGoneError: the server could not be reached, or no worker has joined it, within connect_timeout.
     """
-    return Follower(model, job, every, settings)
+    return Follower(model, job, every, look_up, settings)
 
 
 class Follower:
@@ -51,16 +56,18 @@ class Follower:
       incarnation: which life of the server has made it: a server that was killed may have lost steps.
     """
 
-    def __init__(self, model: torch.nn.Module, job: Optional[Job], every: int, settings: Mapping[str, Setting]) -> None:
+    def __init__(self, model: torch.nn.Module, job: Optional[Job], every: int,
+                 look_up: Optional[Callable[[], object]], settings: Mapping[str, Setting]) -> None:
         if job is not None and settings:
             raise ValueError(f"follow() got a job and {', '.join(settings)}; the job knows its server, so leave one out")
         if job is not None and job.is_server:
             raise ValueError("this process serves; follow its job from another process")
         if every < 1:
             raise ValueError(f"every is {every}, expected at least 1 step")
-        if embeddings_of(model):
-            raise ModelError("follow() cannot give rows to a RemoteEmbedding yet; evaluate the model in a worker, with "
-                             "model.eval()")
+        embeddings = embeddings_of(model)
+        if embeddings and look_up is None:
+            raise ModelError("follow() does not know which rows of the model's embeddings to bring; give it look_up=FUNCTION, "
+                             "which looks up all that the loop needs: look_up=lambda: model(test_batch)")
         self.step: Optional[int] = None
         self.incarnation: Optional[int] = None
         parameters = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
@@ -75,7 +82,10 @@ class Follower:
         _library.check(code)
         self._handle = handle
         self._waits = [False]  # in a list, since the finalizer must not hold this object
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, owned, job)
+        self._rows = _FollowedRows(embeddings)
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._rows.values, owned, job)
+        if look_up is not None and embeddings:
+            self._rows.follow(look_up, handle)
 
     def __iter__(self) -> "Follower":
         return self
@@ -106,16 +116,55 @@ class Follower:
         self._finalizer.atexit = not waits  # a wait may take long, and the process ends without it
 
 
-def _close(handle: ctypes.c_void_p, waits: List[bool], owned: Optional[ctypes.c_void_p], job: Optional[Job]) -> None:
+class _FollowedRows:
+    """The rows of a model's embeddings: first notes which are looked up, then gives those that the library writes."""
+
+    def __init__(self, embeddings: Dict[str, RemoteEmbedding]) -> None:
+        self._embeddings = embeddings
+        self._noted: List[List[torch.Tensor]] = [[] for _ in embeddings]
+        self._ids: List[torch.Tensor] = []  # of each table, ascending; empty while it notes
+        self.values: List[torch.Tensor] = []  # their rows: the library writes there until the follower is freed
+        for index, embedding in enumerate(embeddings.values()):
+            embedding.bind(index, self)
+
+    def follow(self, look_up: Callable[[], object], handle: ctypes.c_void_p) -> None:
+        tables = [embedding.describe(name, (None, {})) for name, embedding in self._embeddings.items()]
+        _library.check(library.sluice_follower_set_tables(handle, (_library.Table * len(tables))(*tables), len(tables)))
+        with torch.no_grad():
+            look_up()
+        self._ids = [torch.unique(torch.cat([torch.empty(0, dtype=torch.int64), *noted])) for noted in self._noted]
+        self.values += [torch.zeros(ids.numel(), embedding.width)
+                        for ids, embedding in zip(self._ids, self._embeddings.values())]
+        for index, (ids, values) in enumerate(zip(self._ids, self.values)):
+            _library.check(library.sluice_follow_rows(handle, index, ids.data_ptr(), ids.numel(), values.data_ptr()))
+
+    def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
+        """For RemoteEmbedding."""
+        if not self._ids:
+            self._noted[table].append(ids)
+            rows.zero_()
+            return
+        known = self._ids[table]
+        missing = ids[~torch.isin(ids, known)]
+        if missing.numel():
+            name = list(self._embeddings)[table]
+            raise ModelError(f"the loop looks up row {int(missing[0])} of \"{name}\", which look_up did not; let look_up "
+                             "look up all that the loop needs")
+        rows.copy_(self.values[table][torch.searchsorted(known, ids)])
+
+
+def _close(handle: ctypes.c_void_p, waits: List[bool], rows: List[torch.Tensor], owned: Optional[ctypes.c_void_p],
+           job: Optional[Job]) -> None:
     if forked():  # it has none of the library's threads
         return
     if waits[0]:  # Ctrl-C has interrupted it: what was begun may last until the job's next step
-        threading.Thread(target=_free, args=(handle, owned, job), daemon=True).start()
+        threading.Thread(target=_free, args=(handle, rows, owned, job), daemon=True).start()
     else:
-        _free(handle, owned, job)
+        _free(handle, rows, owned, job)
 
 
-def _free(handle: ctypes.c_void_p, owned: Optional[ctypes.c_void_p], _job: Optional[Job]) -> None:
+def _free(handle: ctypes.c_void_p, _rows: List[torch.Tensor], owned: Optional[ctypes.c_void_p],
+          _job: Optional[Job]) -> None:
     library.sluice_follower_free(handle)
     if owned is not None:
         library.sluice_job_free(owned)
