@@ -69,6 +69,16 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
   group.add_flag("--error-feedback,!--no-error-feedback", flags.error_feedback,
                  "store what an encoding loses of a gradient, and add it to the next gradient");
   group
+      .add_option("--row-cache", flags.row_cache,
+                  "steps for which a row of a table that was pulled is used again, instead of "
+                  "pulling it; in async, ssp and bounded only (0: none)")
+      ->capture_default_str();
+  group
+      .add_option("--row-cache-memory", flags.row_cache_memory,
+                  "MB that such rows may take, of all tables together")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  group
       .add_option(
           "--connections", flags.connections,
           "TCP connections that share a large model's tensors, 1 to 16, between hosts only; "

@@ -31,6 +31,8 @@ struct JobFlags {
   std::string push_encoding = "none";  // syntax: ParseEncodingChoice()
   std::string pull_encoding = "none";  // the same, without exceptions for tensors
   bool error_feedback = true;
+  uint64_t row_cache = 0;                     // steps; see RowCacheOptions
+  double row_cache_memory = 256;              // MB
   std::string connections = "auto";           // "auto" or a number
   std::unique_ptr<ServerFlags> server_flags;  // includes --token-file and --trace
 };

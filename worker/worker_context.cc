@@ -42,6 +42,8 @@ absl::StatusOr<WorkerContext> WorkerContext::From(const JobFlags& flags) {
   context.connect_timeout_ = absl::Seconds(flags.connect_timeout);
   if (!absl::SimpleAtoi(flags.connections, &context.connections_)) context.connections_ = 0;
   context.nonce_ = RandomNonce();
+  context.row_cache_.max_age = flags.row_cache;
+  context.row_cache_.max_bytes = static_cast<uint64_t>(flags.row_cache_memory * 1e6);
   context.credentials_at_ = [security = flags.server_flags->security](const Address& address) {
     return sluice::CredentialsAt(security, address);
   };

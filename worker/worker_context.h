@@ -19,6 +19,7 @@
 #include "common/protocol/protocol_types.h"
 #include "common/security/credentials_source.h"
 #include "common/trace/trace.h"
+#include "worker/client/row_cache_options.h"
 #include "worker/compression/gradient_encoder.h"
 #include "worker/connection/server_connection.h"
 
@@ -83,6 +84,9 @@ class WorkerContext {
   // The encoding in which it pulls parameters.
   const EncodingChoice& pull_encoding() const { return pull_encoding_; }
 
+  // How long it uses rows that it has pulled.
+  const RowCacheOptions& row_cache() const { return row_cache_; }
+
  private:
   absl::Status TakeServer(const JobFlags& flags);
   absl::Status TakeEncodings(const JobFlags& flags);
@@ -96,6 +100,7 @@ class WorkerContext {
   int connections_ = 0;  // 0: automatic
   GradientEncoding push_encoding_;
   EncodingChoice pull_encoding_;
+  RowCacheOptions row_cache_;
   std::function<absl::StatusOr<CredentialsSource>(const Address&)> credentials_at_;  // of the flags
   std::shared_ptr<Trace> trace_;
 };

@@ -86,6 +86,7 @@ absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClie
   if (!connection.ok()) return connection.status();
   auto joining = std::make_unique<ParameterClient>(
       *std::move(connection), job_.context().push_encoding(), job_.context().pull_encoding());
+  if (role == SessionRole::kWorker) joining->CacheRows(job_.context().row_cache());
   sluice::JoinRequest request = job_.context().Identity(role);
   request.layout = layout_;
   request.optimizer = optimizer_;

@@ -19,6 +19,7 @@
 #include "common/tensor/coverage.h"
 #include "common/tensor/shared_floats.h"
 #include "worker/client/round_report.h"
+#include "worker/client/row_cache.h"
 #include "worker/client/row_pull.h"
 #include "worker/compression/auto_encodings.h"
 #include "worker/compression/gradient_encoder.h"
@@ -82,6 +83,16 @@ class ParameterClient {
   RowPull StartRows(const std::vector<RowIds>& rows);
   absl::Status FinishRows(RowPull pull, absl::Span<float> to);
 
+  // Rows that were pulled are used again for some steps; see RowCache. Call it before Join(), which
+  // then fails with BAD_ARGUMENT in sync and backup, where all rows are of the worker's step.
+  void CacheRows(const RowCacheOptions& options) { cache_options_ = options; }
+  // How many rows PullRows() and FinishRows() have given, and how many of them the server has sent.
+  struct RowCounts {
+    uint64_t given = 0;
+    uint64_t sent = 0;
+  };
+  RowCounts row_counts() const { return row_counts_; }
+
   // Adds an attachment to the next push that begins. BAD_ARGUMENT if that push has too many.
   absl::Status Attach(Attachment attachment);
 
@@ -124,9 +135,22 @@ class ParameterClient {
   absl::Status Rejoin();
   absl::Status CheckHasRows() const;
   absl::StatusOr<uint64_t> RowElements(const std::vector<RowIds>& rows) const;
+  uint64_t ElementsOf(const std::vector<RowPull::Part>& parts) const;
   absl::Status CheckFinish(const RowPull& pull, absl::Span<float> to) const;
   PullRequest RowRequest() const;
+  absl::Status FitRowCache();
+  std::vector<RowIds> NotCached(const std::vector<RowIds>& rows);
   void StartPart(RowPull::Part& part);
+  absl::Status ReadParts(std::vector<RowPull::Part>& parts, absl::Span<float> to);
+  absl::Status ReadWhole(std::vector<RowPull::Part>& parts, std::vector<float>* to);
+  class RowsSent;
+  struct RowGaps {
+    std::vector<RowIds> rows;
+    std::vector<absl::Span<float>> places;  // where each belongs
+  };
+  RowGaps Fill(const std::vector<RowIds>& rows, RowsSent sent, absl::Span<float> to);
+  absl::Status ReadBesideCache(RowPull& pull, absl::Span<float> to);
+  void KeepRows(const RowPull::Part& part, absl::Span<const float> rows);
   absl::Status ReadPart(RowPull::Part& part, absl::Span<float> to);
   absl::Status ReadOnce(RowPull::Part& part, absl::Span<float> to);
   bool AreLateEnough(const PullHeader& rows) const;
@@ -173,6 +197,9 @@ class ParameterClient {
   Sequence sequence_;
   Attachments attachments_;                   // of the next push
   std::shared_ptr<const RowGradients> rows_;  // of the next push, or null
+  RowCacheOptions cache_options_;
+  std::unique_ptr<RowCache> row_cache_;  // null if each row is pulled
+  RowCounts row_counts_;
   absl::optional<Round> early_;               // begun by SendEarly()
   Transfer pushed_;                           // the latest push
   Transfer pulled_;                           // the latest pull

@@ -34,7 +34,41 @@ bool SuitsRows(const Encoding& encoding) {
   }
 }
 
+std::vector<RowPull::Part> UnreadParts(const std::vector<RowIds>& rows) {
+  std::vector<RowPull::Part> parts;
+  for (std::vector<RowIds>& part : PartsOf(rows, kMaxPulledIds)) {
+    parts.push_back({std::move(part), PullRequest(), nullptr, Step()});
+  }
+  return parts;
+}
+
 }  // namespace
+
+// The rows of parts that were read, in their order.
+class ParameterClient::RowsSent {
+ public:
+  RowsSent(const std::vector<RowPull::Part>& parts, absl::Span<const float> rows) : rows_(rows) {
+    for (const RowPull::Part& part : parts) {
+      for (const RowIds& of_table : part.rows) {
+        for (const RowId id : of_table.ids) names_.emplace_back(of_table.table, id);
+      }
+    }
+  }
+
+  // The next row if it is that one, else null.
+  const float* Take(uint32_t table, RowId id, uint32_t width) {
+    if (next_ == names_.size() || names_[next_] != std::make_pair(table, id)) return nullptr;
+    ++next_;
+    const float* const row = rows_.data();
+    rows_.remove_prefix(width);
+    return row;
+  }
+
+ private:
+  std::vector<std::pair<uint32_t, RowId>> names_;
+  size_t next_ = 0;
+  absl::Span<const float> rows_;
+};
 
 void ParameterClient::SetRows(RowGradients rows) {
   const EncodingChoice& choice = encoding_.choice;
@@ -59,10 +93,11 @@ void ParameterClient::StartPart(RowPull::Part& part) {
 
 RowPull ParameterClient::StartRows(const std::vector<RowIds>& rows) {
   RowPull pull;
-  for (std::vector<RowIds>& part : PartsOf(rows, kMaxPulledIds)) {
-    pull.parts.push_back({std::move(part), PullRequest(), nullptr});
-  }
-  if (!pull.parts.empty() && RowElements(rows).ok() && !left_) StartPart(pull.parts.front());
+  pull.rows = rows;
+  const bool sound = RowElements(rows).ok();
+  const bool cached = sound && row_cache_ != nullptr;
+  pull.parts = UnreadParts(cached ? NotCached(rows) : rows);
+  if (!pull.parts.empty() && sound && !left_) StartPart(pull.parts.front());
   return pull;
 }
 
@@ -85,35 +120,51 @@ absl::StatusOr<uint64_t> ParameterClient::RowElements(const std::vector<RowIds>&
   return elements;
 }
 
+uint64_t ParameterClient::ElementsOf(const std::vector<RowPull::Part>& parts) const {
+  uint64_t elements = 0;
+  for (const RowPull::Part& part : parts) elements += *RowElements(part.rows);
+  return elements;
+}
+
 absl::Status ParameterClient::CheckFinish(const RowPull& pull, absl::Span<float> to) const {
   if (left_) {
     return absl::FailedPreconditionError(
         "rows are pulled after this worker has left the job; pull them before it leaves");
   }
-  uint64_t expected = 0;
-  for (const RowPull::Part& part : pull.parts) {
-    const auto elements = RowElements(part.rows);
-    if (!elements.ok()) return elements.status();
-    expected += *elements;
-  }
-  if (to.size() == expected) return absl::OkStatus();
+  const auto expected = RowElements(pull.rows);
+  if (!expected.ok()) return expected.status();
+  if (to.size() == *expected) return absl::OkStatus();
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("the rows to pull have ", expected,
+                   absl::StrCat("the rows to pull have ", *expected,
                                 " elements, and there is memory for ", to.size()));
 }
 
 absl::Status ParameterClient::FinishRows(RowPull pull, absl::Span<float> to) {
   const absl::Status sound = CheckFinish(pull, to);
   if (!sound.ok()) return sound;
-  for (RowPull::Part& part : pull.parts) {
-    const uint64_t size = *RowElements(part.rows);
+  for (const RowIds& of_table : pull.rows) row_counts_.given += of_table.ids.size();
+  const bool all_sent = ElementsOf(pull.parts) == to.size();
+  return all_sent ? ReadParts(pull.parts, to) : ReadBesideCache(pull, to);
+}
+
+absl::Status ParameterClient::ReadParts(std::vector<RowPull::Part>& parts, absl::Span<float> to) {
+  for (RowPull::Part& part : parts) {
+    const absl::Span<float> rows = to.first(*RowElements(part.rows));
     if (part.pull == nullptr) StartPart(part);
-    const absl::Status read = ReadPart(part, to.first(size));
+    const absl::Status read = ReadPart(part, rows);
     if (!read.ok()) return read;
     part.pull = nullptr;
-    to.remove_prefix(size);
+    for (const RowIds& of_table : part.rows) row_counts_.sent += of_table.ids.size();
+    if (row_cache_ != nullptr) KeepRows(part, rows);
+    to.remove_prefix(rows.size());
   }
   return absl::OkStatus();
+}
+
+absl::Status ParameterClient::ReadWhole(std::vector<RowPull::Part>& parts,
+                                        std::vector<float>* to) {
+  to->resize(ElementsOf(parts));
+  return ReadParts(parts, absl::MakeSpan(*to));
 }
 
 absl::Status ParameterClient::ReadPart(RowPull::Part& part, absl::Span<float> to) {
@@ -132,10 +183,12 @@ absl::Status ParameterClient::ReadPart(RowPull::Part& part, absl::Span<float> to
   }
 }
 
-// Whether rows that came with that header fit the parameters that this worker holds.
+// Whether rows that came with that header fit the parameters that this worker holds. Where it uses
+// rows again, they may be as old when they come.
 bool ParameterClient::AreLateEnough(const PullHeader& rows) const {
   if (rows.incarnation != welcome_.incarnation) return false;
-  return rows.incarnation != incarnation_ || rows.step >= step_;
+  if (rows.incarnation != incarnation_ || rows.step >= step_) return true;
+  return row_cache_ != nullptr && step_.value() - rows.step.value() <= cache_options_.max_age;
 }
 
 // Rows that were asked for before this worker took its latest step, or in an earlier session, may
@@ -146,12 +199,99 @@ absl::Status ParameterClient::ReadOnce(RowPull::Part& part, absl::Span<float> to
     StartPart(part);
     header = part.pull->Read(to);
   }
+  if (header.ok()) part.step = header->step;
   if (!header.ok() || AreLateEnough(*header)) return header.status();
   const std::string found =
       absl::StrCat("the server sent rows of ", Named(header->step, header->incarnation),
                    ", expected ", Named(part.request.min_step, welcome_.incarnation), " or later");
   if (header->incarnation != welcome_.incarnation) return absl::UnavailableError(found);
   return absl::InternalError(found);
+}
+
+// ---- The cache ----
+
+absl::Status ParameterClient::FitRowCache() {
+  if (cache_options_.max_age == 0 || request_.layout.tables().empty()) return absl::OkStatus();
+  const ConsistencyMode mode = welcome_.consistency.mode;
+  if (mode == ConsistencyMode::kSync || mode == ConsistencyMode::kBackup) {
+    connection_->Leave(welcome_.session, {}).IgnoreError();
+    return MakeError(
+        Reason::kBadArgument,
+        absl::StrCat("--row-cache=", cache_options_.max_age, " with --mode=", ConsistencyModeName(mode),
+                     ", in which all rows are of the worker's step; leave it out, or choose "
+                     "async, ssp or bounded"));
+  }
+  if (row_cache_ == nullptr) {
+    row_cache_ = std::make_unique<RowCache>(request_.layout.tables(), cache_options_);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<RowIds> ParameterClient::NotCached(const std::vector<RowIds>& rows) {
+  row_cache_->Use(welcome_.incarnation);
+  const Step now = RowRequest().min_step;
+  std::vector<RowIds> missing;
+  for (const RowIds& of_table : rows) {
+    RowIds lacks = {of_table.table, {}};
+    for (const RowId id : of_table.ids) {
+      if (row_cache_->Find(of_table.table, id, now) == nullptr) lacks.ids.push_back(id);
+    }
+    if (!lacks.ids.empty()) missing.push_back(std::move(lacks));
+  }
+  return missing;
+}
+
+void ParameterClient::KeepRows(const RowPull::Part& part, absl::Span<const float> rows) {
+  row_cache_->Use(welcome_.incarnation);
+  for (const RowIds& of_table : part.rows) {
+    const uint64_t size = of_table.ids.size() * request_.layout.tables()[of_table.table].width;
+    row_cache_->Put(of_table.table, of_table.ids, rows.first(size), part.step);
+    rows.remove_prefix(size);
+  }
+}
+
+// Writes rows to `to`: those that the server has sent, and the others from the cache. Returns those
+// that the cache has no more.
+ParameterClient::RowGaps ParameterClient::Fill(const std::vector<RowIds>& rows, RowsSent sent,
+                              absl::Span<float> to) {
+  row_cache_->Use(welcome_.incarnation);
+  const Step now = RowRequest().min_step;
+  RowGaps gaps;
+  for (const RowIds& of_table : rows) {
+    const uint32_t width = request_.layout.tables()[of_table.table].width;
+    RowIds missing = {of_table.table, {}};
+    for (const RowId id : of_table.ids) {
+      const float* row = sent.Take(of_table.table, id, width);
+      if (row == nullptr) row = row_cache_->Find(of_table.table, id, now);
+      if (row == nullptr) {
+        missing.ids.push_back(id);
+        gaps.places.push_back(to.first(width));
+      } else {
+        std::copy_n(row, width, to.begin());
+      }
+      to.remove_prefix(width);
+    }
+    if (!missing.ids.empty()) gaps.rows.push_back(std::move(missing));
+  }
+  return gaps;
+}
+
+// What the cache had when the pull began may be too old by now, or have lost its place: that is
+// pulled after all.
+absl::Status ParameterClient::ReadBesideCache(RowPull& pull, absl::Span<float> to) {
+  std::vector<float> sent;
+  const absl::Status read = ReadWhole(pull.parts, &sent);
+  if (!read.ok()) return read;
+  const RowGaps gaps = Fill(pull.rows, RowsSent(pull.parts, sent), to);
+  std::vector<RowPull::Part> parts = UnreadParts(gaps.rows);
+  const absl::Status filled = ReadWhole(parts, &sent);
+  if (!filled.ok()) return filled;
+  auto from = sent.begin();
+  for (const absl::Span<float> place : gaps.places) {
+    std::copy_n(from, place.size(), place.begin());
+    from += static_cast<ptrdiff_t>(place.size());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

@@ -54,7 +54,8 @@ absl::Status ParameterClient::OpenSession() {
   welcome_ = *std::move(welcome);
   server_has_parameters_ = welcome_.initialized;
   request_.job_id = welcome_.job_id;  // another job at this address is refused later
-  return FitEncodings();
+  const absl::Status fits = FitRowCache();
+  return fits.ok() ? FitEncodings() : fits;
 }
 
 // The number of servers that hold the vector decides how it is cut, and only a Welcome tells it.
@@ -237,6 +238,10 @@ absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
 
 absl::Status ParameterClient::Leave(const Results& results) {
   left_ = true;
+  if (row_cache_ != nullptr) {
+    LOG(INFO) << Shown(request_.worker) << " used " << row_counts_.given - row_counts_.sent
+              << " of " << row_counts_.given << " rows again that it had pulled before";
+  }
   const absl::Status left = connection_->Leave(welcome_.session, results);
   // The session has ended already. That is no error, since all pushes were answered.
   const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();

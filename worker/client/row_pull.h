@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
 #include "worker/connection/server_connection.h"
 
@@ -18,8 +19,10 @@ struct RowPull {
     std::vector<RowIds> rows;
     PullRequest request;                // with which `pull` was started
     std::unique_ptr<PendingPull> pull;  // null before it is started, and once it was read
+    Step step;                          // of the rows, once they were read
   };
-  std::vector<Part> parts;
+  std::vector<RowIds> rows;  // that were asked for
+  std::vector<Part> parts;   // of them, or with a cache of those that are not in it
 };
 
 }  // namespace sluice

@@ -43,6 +43,7 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
                                          const OptimizerConfig& config, FlatModel& model) {
   auto client = std::make_unique<ParameterClient>(ValueOrThrow(context.Connect()),
                                                   context.push_encoding(), context.pull_encoding());
+  if (role == SessionRole::kWorker) client->CacheRows(context.row_cache());
   JoinRequest request = context.Identity(role);
   request.layout = model.layout();
   request.optimizer = config;

@@ -154,6 +154,9 @@ class ScenarioTest(unittest.TestCase):
         self.assertIn("rows [[-1.5, -1.5], [-1.5, -1.5], [0.0, 0.0]]", said)
         self.assertIn("row [[-0.5, -0.5]] step 4", said)
 
+    def test_rows_are_used_again_with_a_cache(self):
+        self.assertIn("seen [0.0, 0.0, -1.0, -1.0]", self.play("uses_rows_again", 1, "--mode=async", "--row-cache=1"))
+
     def test_bags_in_odd_forms_are_those_of_pytorch_or_refused(self):
         self.assertIn("done", self.play("bags_in_odd_forms", 1))
 

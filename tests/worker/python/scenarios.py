@@ -538,6 +538,20 @@ def bags_in_odd_forms(job):
     say("done")
 
 
+def uses_rows_again(job):
+    model = nn.ModuleDict({"items": sluice.RemoteEmbedding(1, initializer="zero"), "output": nn.Linear(1, 1)})
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    seen = []
+    for _ in range(4):
+        row = model["items"](torch.tensor([7]))
+        seen.append(row.item())
+        row.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    say("seen", seen)
+    optimizer.leave()
+
+
 if __name__ == "__main__":
     started = sluice.start(**({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
     if started.is_server:
