@@ -138,13 +138,6 @@ void AddWaits(const ShardStatus& status, Families& families) {
   families.Gauge("sluice_waiting_pulls", "Pulls that wait for a step.", status.waiting_pulls);
 }
 
-void AddBytes(const char* name, const char* help, uint64_t received, uint64_t sent,
-              Families& families) {
-  families.BeginCounter(name, help);
-  families.Add({ServerLabel(), {"direction", "received"}}, AsDouble(received));
-  families.Add({ServerLabel(), {"direction", "sent"}}, AsDouble(sent));
-}
-
 // Encodings that nobody has used are left out.
 void AddEncoded(const TrafficCounters& traffic, uint64_t ChunkBytes::*bytes, Families& families) {
   for (const auto& [direction, of_direction] :
@@ -160,11 +153,15 @@ void AddEncoded(const TrafficCounters& traffic, uint64_t ChunkBytes::*bytes, Fam
 }
 
 void AddTraffic(const TrafficCounters& traffic, Families& families) {
-  AddBytes("sluice_tensor_bytes_total", "Bytes of tensors that were moved, as float32.",
-           traffic.bytes_received, traffic.bytes_sent, families);
-  AddBytes("sluice_wire_bytes_total",
-           "Bytes of the messages that moved tensors, without those in shared memory.",
-           traffic.wire_bytes_received, traffic.wire_bytes_sent, families);
+  families.BeginCounter("sluice_tensor_bytes_total",
+                        "Bytes of tensors that were moved, as float32.");
+  families.Add({{"direction", "received"}}, AsDouble(traffic.bytes_received));
+  families.Add({{"direction", "sent"}}, AsDouble(traffic.bytes_sent));
+  families.BeginCounter(
+      "sluice_wire_bytes_total",
+      "Bytes of the messages that moved tensors, without those in shared memory.");
+  families.Add({ServerLabel(), {"direction", "received"}}, AsDouble(traffic.wire_bytes_received));
+  families.Add({ServerLabel(), {"direction", "sent"}}, AsDouble(traffic.wire_bytes_sent));
   families.BeginCounter("sluice_encoding_tensor_bytes_total",
                         "Bytes of tensors that messages moved in each encoding, as float32.");
   AddEncoded(traffic, &ChunkBytes::tensor, families);
@@ -239,11 +236,11 @@ void AddTables(const ShardStatus& status, Families& families) {
 void AddLoad(const ServerFigures& figures, Families& families) {
   const InFlightStatus& in_flight = figures.status.in_flight;
   families.Gauge("sluice_in_flight_bytes", "Memory of gradients that arrive or wait.",
-                 AsDouble(in_flight.bytes), {ServerLabel()});
+                 AsDouble(in_flight.bytes));
   families.Gauge("sluice_in_flight_limit_bytes", "The most memory that they may take.",
-                 AsDouble(in_flight.limit), {ServerLabel()});
+                 AsDouble(in_flight.limit));
   families.Gauge("sluice_waiting_pushes", "Pushes that wait for that memory.",
-                 AsDouble(in_flight.waiting), {ServerLabel()});
+                 AsDouble(in_flight.waiting));
   families.BeginGauge("sluice_executor_tasks", "Tasks that wait or run on the server's threads.");
   for (const auto& [executor, tasks] : figures.executor_tasks) {
     families.Add({ServerLabel(), {"executor", executor}}, AsDouble(tasks));

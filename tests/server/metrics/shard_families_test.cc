@@ -43,6 +43,18 @@ TEST(ShardFamiliesTest, PushesAreCountedByDisposition) {
               ElementsAre("sluice_pushes_in_progress 1"));
 }
 
+TEST(ShardFamiliesTest, OnlyWhatOneServerKnowsHasItsLabel) {
+  const ServerFigures figures = FullFigures();
+  EXPECT_THAT(LinesOf(figures, "sluice_tensor_bytes_total"),
+              ElementsAre("sluice_tensor_bytes_total{direction=\"received\"} 400",
+                          "sluice_tensor_bytes_total{direction=\"sent\"} 0"));
+  EXPECT_THAT(LinesOf(figures, "sluice_in_flight_bytes"),
+              ElementsAre("sluice_in_flight_bytes 300"));
+  EXPECT_THAT(LinesOf(figures, "sluice_wire_bytes_total"),
+              ElementsAre("sluice_wire_bytes_total{server=\"0\",direction=\"received\"} 130",
+                          "sluice_wire_bytes_total{server=\"0\",direction=\"sent\"} 0"));
+}
+
 TEST(ShardFamiliesTest, TellOfEachServerOfTheJob) {
   const ServerFigures figures = FullFigures();
   EXPECT_THAT(LinesOf(figures, "sluice_server_connected"),
