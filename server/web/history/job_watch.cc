@@ -85,7 +85,8 @@ void JobWatch::AddEvents(const JobMoment& moment, const std::vector<JobChange>& 
     } else if (change.kind == JobChange::Kind::kPolicy) {
       AddEvent("policy", absl::StrCat("the mode is ", DescribeMode(state.consistency)));
     } else if (change.kind == JobChange::Kind::kRate) {
-      AddEvent("rate", absl::StrCat("the learning rate is ", state.base_learning_rate));
+      AddEvent("rate", absl::StrCat("the learning rate is ", state.base_learning_rate,
+                                    state.schedule.is_constant() ? "" : ", before the schedule"));
     } else if (change.kind == JobChange::Kind::kCheckpoint) {
       checkpoint_time_ = time_;
       AddEvent("checkpoint",

@@ -40,7 +40,8 @@ export const CHARTS = [
     read: (series, begin) => readTimes(series, begin, 'step', 'no step yet'),
   },
   {
-    id: 'parts', title: 'Parts of a step, mean', format: seconds, log: true, read: readParts,
+    id: 'parts', title: 'Parts of a step, mean', format: seconds, log: true,
+    read: (series, begin, state) => ofFirst(state, readParts(series, begin)),
   },
   {
     id: 'rate', title: 'Learning rate', byStep: true,
@@ -144,7 +145,7 @@ function readParts(series, begin) {
   const longest = known.sort((a, b) => b[1] - a[1])[0];
   return {
     lines: PARTS.map((name, i) => line(name, i)), data: data.map(positive),
-    note: longest === undefined ? 'no step yet' : `longest now: ${longest[0]}, ${seconds(longest[1])}`,
+    note: longest === undefined ? 'no step yet' : `last: ${longest[0]} takes longest, ${seconds(longest[1])}`,
   };
 }
 

@@ -5,6 +5,9 @@ import { MARKS, marked } from '/series.js';
 import { clock, number } from '/panels.js';
 
 const HEIGHT = 190;
+const DAY = 86400;
+// Seconds between two places of a time axis. uPlot's own go from one minute to five, which leaves a phone without any.
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY, 2 * DAY, 7 * DAY];
 
 // Breaks all lines where the server was not there.
 function broken(columns, gaps) {
@@ -88,7 +91,7 @@ class Chart {
       padding: [14, 26, 0, 0], // on the right, half a time of day
       scales: { x: { time: by === 'time' }, y: this.kind.log ? { distr: 3, range: (_, low, high) => decadesOf(low, high) } : { range: (_, low, high) => rangeOf(low, high) } },
       series: [{ label: by }, ...lines],
-      axes: [by === 'time' ? { ...axis, space: 70, values: timesOf } : axis, { ...axis, size: 60, values: (_, values) => values.map((value) => (value === null ? null : format(value))) }],
+      axes: [by === 'time' ? { ...axis, space: 70, incrs: TIME_STEPS, splits: placesOf, values: timesOf } : axis, { ...axis, size: 60, values: (_, values) => values.map((value) => (value === null ? null : format(value))) }],
       legend: { show: lines.length > 1, live: false },
       cursor: { drag: { x: false, y: false } },
       hooks: { draw: [(chart) => drawEvents(chart, this.events, by)] },
@@ -100,7 +103,7 @@ class Chart {
   }
 
   resize() {
-    this.plot?.setSize({ width: this.width(), height: HEIGHT });
+    if (this.plot && this.plot.width !== this.width()) this.plot.setSize({ width: this.width(), height: HEIGHT });
   }
 
   forget() {
@@ -111,6 +114,20 @@ class Chart {
   shown() {
     return Object.fromEntries(['x', ...this.names].map((name, i) => [name, [...this.plot.data[i]]]));
   }
+}
+
+// Whole multiples of the step since midnight that lie within the time shown; of days, each midnight.
+export function placesOf(_, __, from, to, step) {
+  const first = new Date(from * 1000);
+  first.setHours(0, 0, 0, 0);
+  const places = [];
+  if (step >= DAY) {
+    for (; first <= to * 1000; first.setDate(first.getDate() + step / DAY)) places.push(first / 1000);
+    return places.filter((place) => place >= from);
+  }
+  const midnight = first / 1000;
+  for (let i = Math.ceil((from - midnight) / step); midnight + i * step <= to; i += 1) places.push(midnight + i * step);
+  return places;
 }
 
 // The time of day at each place of an axis, and below the first of each day its date. Places within one second share a
@@ -148,7 +165,9 @@ function decadesOf(low, high) {
 export class Charts {
   constructor(parent) {
     this.charts = CHARTS.map((kind) => new Chart(parent, kind));
-    new ResizeObserver(() => this.charts.forEach((chart) => chart.resize())).observe(parent);
+    // A chart also changes its width when another one comes or goes.
+    const observer = new ResizeObserver(() => this.charts.forEach((chart) => chart.resize()));
+    for (const chart of this.charts) observer.observe(chart.place);
   }
 
   draw(series, begin, axis, state) {

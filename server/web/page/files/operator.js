@@ -1,5 +1,7 @@
 // What an operator may do. There are buttons only for those who may; each opens a dialog that says what will happen.
 
+import { number } from '/panels.js';
+
 const SAVE_POLL_MS = 300;
 const at = (id) => document.getElementById(id);
 
@@ -12,8 +14,7 @@ const ACTIONS = {
   },
   rate: {
     title: 'Change the learning rate', path: '/api/learning-rate', confirm: 'Change it', label: 'New learning rate', type: 'number',
-    effect: (value, state) => `From the next step on, the learning rate is ${Number(value)}. ` +
-      (state.learning_rate > 0 ? `Now it is ${state.learning_rate}.` : 'Now the server has none.'),
+    effect: (value, state) => effectOfRate(Number(value), state),
     body: (value) => ({ learning_rate: Number(value) }),
   },
   evict: {
@@ -23,12 +24,20 @@ const ACTIONS = {
   },
   drain: {
     title: 'Drain the job', path: '/api/drain', confirm: 'End the job', grave: true,
-    effect: (value, state) => `The job ends now, at about step ${state.step}` +
+    effect: (value, state) => 'The job ends now' +
       `${state.workers > 0 ? `, and its workers (${state.workers}) stop` : ''}. The server saves a last checkpoint if it ` +
       'keeps any, and exits.',
     body: () => ({}),
   },
 };
+
+// The schedule multiplies what an operator gives.
+function effectOfRate(rate, { base_learning_rate: base, learning_rate: now, scheduled }) {
+  const next = `From the next step on, the learning rate is ${rate}`;
+  if (!(base > 0)) return `${next}. Now the server has none.`;
+  if (!scheduled) return `${next}. Now it is ${base}.`;
+  return `${next} times the factor of the schedule. Now it is ${base} times ${number(now / base)}.`;
+}
 
 export class Operator {
   // `ask(path, options)` sends a request with the credentials of the page; `state()` is the newest state.

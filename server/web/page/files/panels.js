@@ -93,7 +93,7 @@ function showAwaited(state) {
     `${bytes(one.bytes_arrived)} of its push here)`);
   const more = step.missing - step.awaited.length - step.absent;
   if (more > 0) names.push(`${more} more`);
-  if (step.absent > 0) names.push(`${step.absent} that have not joined yet`);
+  if (step.absent > 0) names.push(`${step.absent} ${step.absent === 1 ? 'worker that has' : 'workers that have'} not joined yet`);
   const waits = step.waiting !== null && step.waiting >= 1;
   at('awaited').hidden = !waits || names.length === 0;
   if (waits) at('awaited').textContent = `Step ${state.step} has waited ${duration(step.waiting)} for ${names.join(', ')}.`;
@@ -201,14 +201,15 @@ function showStaleness(state) {
 function showResources(state) {
   const row = state.row;
   const list = (kinds) => Object.entries(kinds).map(([name, count]) => `${name} × ${count}`).join(', ') || '–';
+  const ofServer = several(state) ? ' of server 0' : '';
   const saved = state.checkpoint === null ? 'none yet' : `step ${state.checkpoint}, ${duration(row.checkpoint_age ?? 0)} ago`;
   fill(at('resources'), [
-    [several(state) ? 'memory of server 0' : 'memory of the server', bytes(row.memory) + (state.memory_limit > 0 ? ` of ${bytes(state.memory_limit)}` : '')],
+    [`memory${ofServer || ' of the server'}`, bytes(row.memory) + (state.memory_limit > 0 ? ` of ${bytes(state.memory_limit)}` : '')],
     ['gradients in flight', state.in_flight.limit > 0 ? `${bytes(state.in_flight.bytes)} of at most ${bytes(state.in_flight.limit)}` : '–'],
     ['pushes that wait for room', state.in_flight.waiting],
     ['pushes in progress', state.pushes.in_progress],
     ['pulls that wait', state.waiting_pulls],
-    [several(state) ? 'tasks of the threads of server 0' : 'tasks of the threads', tasks(row)],
+    [`tasks of the threads${ofServer}`, tasks(row)],
     ...moved('received', state), ...moved('sent', state),
     ...encoded('received', state), ...encoded('sent', state),
     ['encoding of gradients', list(state.encodings.push)],

@@ -246,11 +246,15 @@ TEST_F(JobWatchTest, NotesRestartsCheckpointsWarningsAndWhatAnOperatorChanges) {
   Look();
   Look();
   EXPECT_EQ(Value("checkpoint_age"), 2);
+  state_.schedule.warmup_steps = 100;
+  state_.base_learning_rate = 0.125;
+  Look();
   state_.incarnation = Incarnation(2);
   Look();
   EXPECT_THAT(Events(), ElementsAre("server: the server has started",
                                     "checkpoint: a checkpoint of step 20 is saved",
                                     "rate: the learning rate is 0.25", "warning: the loss rises",
+                                    "rate: the learning rate is 0.125, before the schedule",
                                     "server: the server has started again, as number 2"));
 }
 

@@ -6,7 +6,14 @@ const fs = require('fs');
 const { chromium } = require('playwright-core');
 
 const PATIENCE_MS = 40000;
-const VIEWS = [['light', 1280], ['light', 390], ['dark', 1280], ['dark', 390]];
+const VIEWS = [['light', 1280], ['light', 390], ['dark', 1280], ['dark', 390], ['light', 1700]];
+// How many pixels the rows of tiles leave empty at the right.
+const EMPTY = `Math.max(...[...document.querySelectorAll('.tiles')].flatMap((place) => {
+  const ends = {};
+  const tiles = [...place.children].map((tile) => tile.getBoundingClientRect()).filter(({ width }) => width > 0);
+  for (const { top, right } of tiles) ends[top] = Math.max(right, ends[top] ?? 0);
+  return Object.values(ends).map((end) => Math.round(place.getBoundingClientRect().right - end));
+}))`;
 
 // The page's rules forbid Playwright's own waiting, which evaluates text in the page.
 async function reach(page, expression) {
@@ -27,17 +34,19 @@ async function act(page, step) {
   if (step.shots) await shoot(page, step.shots);
 }
 
-// How far something sticks out of the page at each view; takes a screenshot of each if there is a prefix.
+// How far something sticks out of the page at each view, and how much of it is empty; takes a screenshot of each if there
+// is a prefix.
 async function shoot(page, shots) {
-  const wide = [];
+  const seen = { wide: [], empty: [] };
   for (const [colorScheme, width] of VIEWS) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 900 });
     await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
-    wide.push(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+    seen.wide.push(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+    seen.empty.push(await page.evaluate(EMPTY));
     if (shots) await page.screenshot({ path: `${shots}-${colorScheme}-${width}.png`, fullPage: true });
   }
-  return wide;
+  return seen;
 }
 
 async function main() {
@@ -54,9 +63,9 @@ async function main() {
   await reach(page, `(() => { const state = globalThis.sluicePage?.state ?? null; return state !== null && (${task.until}); })()`);
   for (const step of task.acts ?? []) await act(page, step);
   const read = await page.evaluate(task.read ?? '({})');
-  const wide = task.shots || task.narrow ? await shoot(page, task.shots) : [];
+  const seen = task.shots || task.narrow ? await shoot(page, task.shots) : {};
   await browser.close();
-  console.log(JSON.stringify({ read, said, hosts: [...hosts], wide }));
+  console.log(JSON.stringify({ read, said, hosts: [...hosts], ...seen }));
 }
 
 main().catch((error) => {

@@ -2,6 +2,7 @@
 """The live page of a real job, as a real browser shows it, and as the Inspector counts it."""
 
 import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -282,6 +283,12 @@ def seen_in(drawn, chart, line):
     return [value for value in drawn[chart][line] if value is not None]
 
 
+def moved_in(drawn, chart, line):
+    """What the rates of a line add up to."""
+    times = drawn[chart]["x"]
+    return sum(rate * (now - before) for (before, now), rate in zip(itertools.pairwise(times), drawn[chart][line][1:]) if rate is not None)
+
+
 class BrowsedPageTest(PageTest):
     """Chromium shows the page."""
 
@@ -307,7 +314,8 @@ class BrowserTest(BrowsedPageTest):
         page = seen["read"]
         self.assertEqual(seen["said"], [], "no error of the page, and no dialog")
         self.assertEqual(seen["hosts"], [self.url.split("/")[2]])
-        self.assertEqual(seen["wide"], [0, 0, 0, 0], "nothing sticks out at 1280 and 390 pixels")
+        self.assertEqual(seen["wide"], [0] * 5, "nothing sticks out at any width")
+        self.assertEqual(seen["empty"], [0] * 5)
         self.assertEqual(page["images"], 0)
         self.assertIn(EVIL, page["text"])
         self.assertEqual(page["charts"], 13)
@@ -319,6 +327,76 @@ class BrowserTest(BrowsedPageTest):
         self.assertEqual(columns["wire_bytes_received"], truth.wire_bytes_received)
         self.assertEqual(page["state"]["learning_rate"], truth.learning_rate)
         self.assertTrue(any(loss for loss in page["columns"]["loss"]), page["columns"]["loss"])
+
+    def test_the_charts_of_a_job_that_waits_have_the_inspectors_numbers(self):
+        self.serve("--workers=2", "--lease=60", "--metrics=127.0.0.1:0", "--lr-warmup-steps=100")
+        self.work("--max-steps=30", "--name=first", changes=self.held_at(batch=20))
+        self.await_page(lambda state: state["workers"] == 1)
+        self.work("--max-steps=30", "--name=second")
+        page = self.browse(until="state.current.waiting >= 2 && state.pushes.accepted === 39", read=EVERYTHING)["read"]
+        drawn, row = page["drawn"], page["state"]["row"]
+        truth, now = self.inspect(), time.time()
+        self.assertEqual((page["columns"]["step"][-1], truth.step), (19, 19))
+        for name in ("accepted", "stale", "skipped", "duplicate", "rejected", "aborted"):
+            self.assertAlmostEqual(moved_in(drawn, "dispositions", name), getattr(truth.pushes, name), places=6, msg=name)
+        self.assertAlmostEqual(moved_in(drawn, "speed", "steps/s"), truth.step, places=3)
+        for line, field in (("received", "wire_bytes_received"), ("sent", "wire_bytes_sent")):
+            self.assertAlmostEqual(moved_in(drawn, "traffic", line), getattr(truth, field), delta=0.001 * row[field], msg=line)
+        self.assertAlmostEqual(seen_in(drawn, "rate", "learning rate")[-1], truth.learning_rate, places=9)
+        self.assertEqual(truth.learning_rate, 0.125 * 0.2)
+        self.assertEqual(seen_in(drawn, "members", "workers")[-1], truth.workers)
+        self.assertEqual(seen_in(drawn, "memory", "memory")[-1], row["memory"])
+        self.assertAlmostEqual(row["memory"], self.metrics()["process_resident_memory_bytes"], delta=0.1 * row["memory"])
+        since = now - truth.current.waiting.ToTimedelta().total_seconds()
+        self.assertAlmostEqual(drawn["waiting"]["x"][-1] - seen_in(drawn, "waiting", "seconds")[-1], since, delta=0.5)
+        for worker in self.inspect("ListWorkers").workers:
+            self.assertAlmostEqual(seen_in(drawn, "loss", worker.worker)[-1], worker.loss, places=4, msg=worker.worker)
+        self.let_go()
+
+    def test_shows_the_inspectors_staleness_and_pushes(self):
+        self.serve("--workers=2", "--mode=async")
+        self.train("a", "b")
+        seen = self.browse(until=NOBODY_LEFT, read="""({
+          bars: [...document.querySelectorAll('#staleness li')].map((one) => one.title),
+          pairs: [...document.querySelectorAll('#pushes div')].map((row) => row.innerText.split(/\\s*\\n/)),
+        })""")["read"]
+        truth = self.inspect()
+        counts = {one.staleness: one.count for one in truth.staleness.histogram}
+        self.assertEqual(sum(counts.values()), 60)
+        self.assertEqual(seen["bars"], [f"{counts.get(i, 0)} gradients of staleness {i}" for i in range(len(seen["bars"]))])
+        self.assertGreater(len(seen["bars"]), max(counts))
+        self.assertEqual(dict(seen["pairs"])["accepted"], str(truth.pushes.accepted))
+
+    def test_an_odd_number_of_charts_leaves_no_place_empty(self):
+        self.serve("--workers=1", "--durability=journal")
+        self.work("--max-steps=3", "--name=a", changes=self.held_at(batch=3))
+        self.await_page(lambda state: state["step"] == 2)
+        self.report(1, {"test accuracy": 0.75})
+        seen = self.browse(until="Object.keys(sluicePage.charts).length === 15", narrow=True)
+        self.assertEqual(seen["empty"], [0] * 5)
+        self.let_go()
+
+    def test_a_narrow_axis_of_five_minutes_has_times_within_it(self):
+        self.serve("--workers=1")
+        first = 1795720933
+        times = [(first, first + 263, 120), (first, first + 263, 86400), (first, first + 2 * 86400, 43200)]
+        seen = self.browse(until="true", read="import('/charts.js').then(({ placesOf }) => "
+                           f"{json.dumps(times)}.map((shown) => placesOf(0, 0, ...shown)))")
+        self.assertEqual(seen["read"][:2], [[1795721040, 1795721160], []])
+        self.assertEqual(len(seen["read"][2]), 4)
+
+    def test_a_new_learning_rate_is_told_with_the_schedule(self):
+        self.serve("--workers=1", "--lr-schedule=step", "--lr-step-size=10", "--lr-gamma=0.5")
+        self.train("a", steps=20)
+        effect = "From the next step on, the learning rate is 0.5 times the factor of the schedule. Now it is 0.125 times 0.25."
+        seen = self.browse(until=NOBODY_LEFT, acts=[
+            {"await": "!document.getElementById('actions').hidden"}, {"press": "Tab"}, {"press": "Tab"},
+            {"await": "document.activeElement.id === 'do-rate'"}, {"press": "Enter"}, {"type": "0.5"},
+            {"await": f"document.getElementById('effect').textContent === '{effect}'"}, {"press": "Enter"},
+            {"await": "document.getElementById('outcome').textContent === 'The learning rate is 0.5 from step 20 on.'"},
+            {"await": "sluicePage.state.base_learning_rate === 0.5 && sluicePage.state.learning_rate === 0.125"},
+            {"await": "sluicePage.series.events.some((one) => one.text === 'the learning rate is 0.5, before the schedule')"}])
+        self.assertEqual(seen["said"], [])
 
     def metrics(self):
         """What Prometheus would read of the same server: the number of each name with its labels."""
@@ -443,7 +521,7 @@ class BrowserTest(BrowsedPageTest):
           tables: sluicePage.state.row_tables.first, images: document.images.length,
           cells: [...document.querySelectorAll('#row-table-rows tr')].map((row) => [...row.cells].map((one) => one.innerText)),
         })""")
-        self.assertEqual((page["said"], page["wide"], page["read"]["images"]), ([], [0, 0, 0, 0], 0))
+        self.assertEqual((page["said"], page["wide"], page["read"]["images"]), ([], [0] * 5, 0))
         for shown, truth in zip(page["read"]["tables"], self.inspect("ListTables").tables):
             self.assertEqual((shown["name"], shown["rows"], shown["bytes"], shown["reads"], shown["hits"], shown["mean_age"]),
                              (truth.table.name, truth.rows, truth.bytes, truth.reads, truth.hits, truth.mean_age))

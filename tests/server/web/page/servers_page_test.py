@@ -2,7 +2,6 @@
 """The live page of a real job of two servers, in a real browser, and as the Inspector counts it."""
 
 import contextlib
-import itertools
 import os
 import socket
 import sys
@@ -102,7 +101,7 @@ class ServersPageTest(page_test.BrowsedPageTest):
             self.assertEqual(code, 0, output)
         self.await_figures()
         seen = self.browse(until=page_test.NOBODY_LEFT, read=WHAT_SERVERS_SHOW, narrow=True)
-        self.assertEqual((seen["said"], seen["wide"]), ([], [0, 0, 0, 0]))
+        self.assertEqual((seen["said"], seen["wide"]), ([], [0] * 5))
         page, servers, truth = seen["read"], self.inspect("ListServers").servers, self.inspect()
         for shown, one in zip(page["state"]["servers"], servers):
             self.assertEqual((shown["address"], shown["step"], shown["elements"], shown["wire_bytes_received"], shown["wire_bytes_sent"]),
@@ -112,18 +111,15 @@ class ServersPageTest(page_test.BrowsedPageTest):
         self.expect_traffic(page, servers)
         self.assertEqual(page["pairs"]["received, as float32"], "10 MB")
         self.assertEqual(truth.bytes_received, 9600000 + 400000)  # and the first parameters
-        for chart in ("memory", "tasks"):
+        for chart in ("memory", "tasks", "parts"):
             self.assertRegex(page["notes"][f"chart-{chart}"], "^of server 0")
 
     def expect_traffic(self, page, servers):
         """The rates that are drawn add up to the bytes of both servers."""
-        times = page["drawn"]["traffic"]["x"]
         for line, field in (("received", "wire_bytes_received"), ("sent", "wire_bytes_sent")):
             total = sum(getattr(one, field) for one in servers)
             self.assertEqual(page["state"]["row"][field], total)
-            rates = page["drawn"]["traffic"][line]
-            moved = sum(rate * (now - before) for (before, now), rate in zip(itertools.pairwise(times), rates[1:]) if rate is not None)
-            self.assertAlmostEqual(moved, total, delta=0.001 * total, msg=line)
+            self.assertAlmostEqual(page_test.moved_in(page["drawn"], "traffic", line), total, delta=0.001 * total, msg=line)
 
     def test_a_pull_of_the_other_server_is_in_the_workers_lane(self):
         self.serve("--workers=1", "--lease=60")
