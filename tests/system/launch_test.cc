@@ -104,6 +104,13 @@ TEST_F(MpirunTest, TrainsOnTheInstalledDataWithoutFurtherFlags) {
   EXPECT_THAT(LinesWith(output, "epoch 1  step 2  loss "), SizeIs(1)) << output;
 }
 
+TEST_F(MpirunTest, SaysNotHowFarItIsWithQuiet) {
+  const std::string output = Mpirun(
+      {{2, {RunfilePath("worker/sluice_train"), "--max-steps=2", "--progress=plain", "--quiet"}}});
+  EXPECT_EQ(Counters(output), "2 steps, 2 received: 2 accepted") << output;
+  EXPECT_THAT(LinesWith(output, "epoch 1"), SizeIs(0)) << output;
+}
+
 TEST_F(MpirunTest, AsynchronousWorkersMakeAStepOfEachGradient) {
   const std::string output = Mpirun({{1, ServerProgram({"--mode=async"})}, {3, Train(data_)}});
   EXPECT_EQ(Counters(output), "60 steps, 60 received: 60 accepted") << output;

@@ -79,6 +79,10 @@ class SweepTest(unittest.TestCase):
         self.assertIn("| **single** | **0.01** | **0** | **-** | **-** | **-** | **1** |", swept.stdout)
         self.assertIn("--dataset=cifar10 needs --data-dir, the folder of its files", swept.stdout)
 
+    def test_says_not_which_runs_are_over_with_quiet(self):
+        swept = self.sweep("--program=/bin/false", "--modes=single", "--learning-rates=0.01", "--momenta=0", "--quiet")
+        self.assertEqual((swept.returncode, swept.stderr), (1, ""))
+
     def test_takes_means_over_seeds_and_counts_what_failed(self):
         runs = [{"accuracy": 0.5, "loss": 1.5, "seconds": 1}, {"accuracy": 0.7, "loss": 0.5, "seconds": 3},
                 {"status": 7, "error": "it diverged"}]

@@ -11,7 +11,7 @@ class Results:
     def __init__(self, run, file=None, tell=str):
         """`run` makes the result of a list of flags. `file` has the results of earlier calls, and gets new ones.
 
-        `tell` makes the words that are printed about a new result.
+        `tell` makes the words that are printed about a new result; None: nothing is printed.
         """
         self._run = run
         self._file = file
@@ -36,7 +36,8 @@ class Results:
     def _note(self, key, line):
         with self._lock:
             self._known[key] = line
-            print(self._tell(line), file=sys.stderr, flush=True)
+            if self._tell:
+                print(self._tell(line), file=sys.stderr, flush=True)
             if self._file:
                 with open(self._file, "a", encoding="utf-8") as lines:
                     lines.write(f"{key}\t{line}\n")

@@ -181,6 +181,7 @@ def parse():
     parser.add_argument("--launcher", choices=("mpirun", "srun"), default="mpirun")
     parser.add_argument("--results")
     parser.add_argument("--picture")
+    parser.add_argument("--quiet", action="store_true")
     parser.add_argument("flags", nargs="*")
     return parser.parse_args()
 
@@ -202,7 +203,7 @@ class Countdown:
 def main():
     arguments = parse()
     countdown = Countdown()
-    made = Results(lambda flags: run(arguments, flags), arguments.results, countdown)
+    made = Results(lambda flags: run(arguments, flags), arguments.results, None if arguments.quiet else countdown)
     cells = cells_of(arguments)
     runs = [flags for runs in cells.values() for flags in runs]
     countdown.runs = made.missing(runs)

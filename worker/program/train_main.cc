@@ -50,6 +50,7 @@ constexpr int64_t kCropPadding = 4;  // as in He et al. 2015 on CIFAR-10
 struct TrainFlags {
   std::string role = "job";
   std::string progress = "auto";
+  bool quiet = false;
   bool pace = false;
   std::string json;
   bool test = true;
@@ -124,6 +125,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
                  "terminal, plain elsewhere and under mpirun")
       ->check(CLI::IsMember({"auto", "line", "plain", "off"}))
       ->capture_default_str();
+  app.add_flag("--quiet", flags.quiet, "do not say how far training is, whatever --progress says");
   app.add_option("--json", flags.json,
                  "file to which each worker appends a JSON object about each second: loss, step, "
                  "staleness, time with the server; tools/plot draws it");
@@ -170,7 +172,7 @@ void Tell(const TestResult& result, std::ostream& out) {
 absl::Status TrainAndEvaluate(const TrainFlags& flags, const TrainingData& data, bool speaks,
                               RunRecord* record, Learner& learner) {
   std::ostream silent(nullptr);
-  const bool shows = speaks && flags.progress != "off";
+  const bool shows = speaks && !flags.quiet && flags.progress != "off";
   Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock(),
                     UnitOf(flags.model));
   if (record != nullptr) record->Begin(learner.place());
