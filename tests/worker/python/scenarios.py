@@ -539,11 +539,11 @@ def bags_in_odd_forms(job):
 
 
 def uses_rows_again(job):
-    model = nn.ModuleDict({"items": sluice.RemoteEmbedding(1, initializer="zero"), "output": nn.Linear(1, 1)})
+    model = nn.ModuleDict({"table": sluice.RemoteEmbedding(1, initializer="zero"), "output": nn.Linear(1, 1)})
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
     seen = []
     for _ in range(4):
-        row = model["items"](torch.tensor([7]))
+        row = model["table"](torch.tensor([7]))
         seen.append(row.item())
         row.sum().backward()
         optimizer.step()
