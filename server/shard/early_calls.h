@@ -96,9 +96,9 @@ class EarlyCalls {
   }
 
   static absl::Status Unknown(SessionId session) {
-    return MakeError(Reason::kUnknownSession,
-                     absl::StrCat("the first server has not told of session ", session.value(),
-                                  "; join again"));
+    return MakeError(
+        Reason::kUnknownSession,
+        absl::StrCat("the first server has not told of session ", session.value(), "; join again"));
   }
 
  private:

@@ -200,9 +200,9 @@ class ParameterClient {
   RowCacheOptions cache_options_;
   std::unique_ptr<RowCache> row_cache_;  // null if each row is pulled
   RowCounts row_counts_;
-  absl::optional<Round> early_;               // begun by SendEarly()
-  Transfer pushed_;                           // the latest push
-  Transfer pulled_;                           // the latest pull
+  absl::optional<Round> early_;  // begun by SendEarly()
+  Transfer pushed_;              // the latest push
+  Transfer pulled_;              // the latest pull
 };
 
 }  // namespace sluice

@@ -161,8 +161,7 @@ absl::Status ParameterClient::ReadParts(std::vector<RowPull::Part>& parts, absl:
   return absl::OkStatus();
 }
 
-absl::Status ParameterClient::ReadWhole(std::vector<RowPull::Part>& parts,
-                                        std::vector<float>* to) {
+absl::Status ParameterClient::ReadWhole(std::vector<RowPull::Part>& parts, std::vector<float>* to) {
   to->resize(ElementsOf(parts));
   return ReadParts(parts, absl::MakeSpan(*to));
 }
@@ -217,7 +216,8 @@ absl::Status ParameterClient::FitRowCache() {
     connection_->Leave(welcome_.session, {}).IgnoreError();
     return MakeError(
         Reason::kBadArgument,
-        absl::StrCat("--row-cache=", cache_options_.max_age, " with --mode=", ConsistencyModeName(mode),
+        absl::StrCat("--row-cache=", cache_options_.max_age,
+                     " with --mode=", ConsistencyModeName(mode),
                      ", in which all rows are of the worker's step; leave it out, or choose "
                      "async, ssp or bounded"));
   }
@@ -253,7 +253,7 @@ void ParameterClient::KeepRows(const RowPull::Part& part, absl::Span<const float
 // Writes rows to `to`: those that the server has sent, and the others from the cache. Returns those
 // that the cache has no more.
 ParameterClient::RowGaps ParameterClient::Fill(const std::vector<RowIds>& rows, RowsSent sent,
-                              absl::Span<float> to) {
+                                               absl::Span<float> to) {
   row_cache_->Use(welcome_.incarnation);
   const Step now = RowRequest().min_step;
   RowGaps gaps;

@@ -57,10 +57,8 @@ class HeldStripeTest : public ::testing::Test {
   }
 
   std::vector<absl::Status> ends_;
-  HeldStripe stripe_{{1, 2},
-                     std::make_unique<Serial>(),
-                     Executors::Inline(),
-                     [](const HolderReport&) {}};
+  HeldStripe stripe_{
+      {1, 2}, std::make_unique<Serial>(), Executors::Inline(), [](const HolderReport&) {}};
 };
 
 TEST_F(HeldStripeTest, EndsTheCallsOfAnEarlierIncarnationWhenTheSequencerHasTakenIt) {

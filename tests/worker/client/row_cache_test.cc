@@ -37,9 +37,7 @@ TableSpec Table(const std::string& name, uint32_t width) {
 // Of one table with rows of one element, and memory for two of them.
 class RowCacheTest : public ::testing::Test {
  protected:
-  void Put(RowId id, float value, uint64_t step) {
-    cache_.Put(0, {id}, {value}, Step(step));
-  }
+  void Put(RowId id, float value, uint64_t step) { cache_.Put(0, {id}, {value}, Step(step)); }
   // -1: the row is not there.
   float Find(RowId id, uint64_t now) {
     const float* const row = cache_.Find(0, id, Step(now));
@@ -213,9 +211,9 @@ TEST_F(CachedRowsTest, AreRefusedWhereAllRowsAreOfTheWorkersStep) {
   for (const ShardOptions& options : {Sync(1), Backup(1, 1)}) {
     ShardWorld exact(options, RequestWithTables().layout);
     Connect(exact.shard(), {/*max_age=*/4});
-    EXPECT_THAT(Join(), IsError(Reason::kBadArgument,
-                                AllOf(HasSubstr("--row-cache=4 with --mode="),
-                                      HasSubstr("choose async, ssp or bounded"))));
+    EXPECT_THAT(Join(),
+                IsError(Reason::kBadArgument, AllOf(HasSubstr("--row-cache=4 with --mode="),
+                                                    HasSubstr("choose async, ssp or bounded"))));
     EXPECT_EQ(exact.shard().Describe().workers, 0u);
     client_ = nullptr;  // before the server
   }
