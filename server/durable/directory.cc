@@ -12,10 +12,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/file_names.h"
+#include "common/checkpoint/numbered_name.h"
 #include "server/durable/format/checked_line.h"
-#include "server/durable/format/numbered_name.h"
 #include "server/durable/make_directory.h"
-#include "server/durable/rows/rows_format.h"
 
 namespace sluice {
 namespace {

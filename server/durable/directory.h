@@ -29,6 +29,7 @@
 #include "common/base/clock.h"
 #include "common/base/serial_executor.h"
 #include "common/base/stop_flag.h"
+#include "common/checkpoint/file_names.h"
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_store.h"

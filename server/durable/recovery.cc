@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/checkpoint/file_names.h"
 #include "server/durable/save_checkpoint.h"
 
 namespace sluice {

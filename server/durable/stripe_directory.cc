@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/file_names.h"
 #include "common/tensor/stripes.h"
 #include "server/durable/journal/row_sums_format.h"
 #include "server/durable/make_directory.h"

@@ -8,17 +8,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
+#include "common/checkpoint/saved_rows.h"
 #include "common/tensor/table_spec.h"
 
 namespace sluice {
-
-// A row as it is stored, or an id that waits for its admission (TableSpec::admit_after).
-struct StoredRow {
-  RowId id = 0;
-  Step touched;                      // the latest step whose gradients touched it
-  uint32_t touches = 0;              // steps that touched it, if it waits; 0: it is a row
-  absl::Span<const float> elements;  // the row, then its slots in their order; none if it waits
-};
 
 // Immutable for its readers, although later steps change the tables. Any thread may call any
 // method. A table is named by its index in the layout.

@@ -11,6 +11,8 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/checkpoint/checkpoint_contents.h"
+#include "common/checkpoint/saved_rows.h"
 #include "common/protocol/consistency.h"
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_config.h"
@@ -19,7 +21,6 @@
 #include "server/policy/loss_trend.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/incarnation_history.h"
-#include "server/state/saved_rows.h"
 #include "server/state/saved_stripes.h"
 #include "server/state/session_record.h"
 
@@ -29,15 +30,6 @@ namespace sluice {
 struct SlotCheckpoint {
   std::string name;
   FloatBuffer values;
-};
-
-// The names of the slots that the rows of a table have, in their order.
-using RowSlots = std::vector<std::string>;
-
-// A file of rows that a checkpoint needs. server/durable/rows writes it.
-struct RowFile {
-  Step step;
-  uint64_t checksum = 0;
 };
 
 // The state of a shard after a step. Contributions to the next step are not part of it.

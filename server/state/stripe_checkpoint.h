@@ -8,20 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "common/checkpoint/checkpoint_contents.h"
+#include "common/checkpoint/saved_rows.h"
+#include "common/checkpoint/stripe_place.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
-
-// Which stripe, of how many servers.
-struct StripePlace {
-  uint32_t stripe = 0;
-  uint32_t stripes = 1;
-
-  friend bool operator==(const StripePlace& a, const StripePlace& b) {
-    return a.stripe == b.stripe && a.stripes == b.stripes;
-  }
-};
 
 // A stripe's state after a step.
 struct StripeCheckpoint {

@@ -5,9 +5,9 @@
 #include <string>
 #include <tuple>
 
+#include "common/checkpoint/numbered_name.h"
 #include "common/launch/job_ticket.h"
 #include "common/net/address.h"
-#include "server/durable/format/numbered_name.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
+#include "common/checkpoint/reading/rows_format.h"
+#include "common/checkpoint/reading/rows_header.h"
+#include "common/checkpoint/reading/rows_reader.h"
 #include "common/encoding/checksum.h"
-#include "server/durable/format/rows_header.h"
-#include "server/durable/rows/rows_format.h"
-#include "server/durable/rows/rows_reader.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"

@@ -7,16 +7,21 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
+#include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/rows_format.h"
+#include "common/checkpoint/reading/rows_header.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/launch/job_ticket.h"
+#include "common/tensor/stripes.h"
 #include "common/tensor/tensor_chunk.h"
 #include "common/wire/chunk.h"
 #include "common/wire/encoding.h"
@@ -24,9 +29,8 @@
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
-#include "server/durable/format/rows_header.h"
+#include "server/durable/checkpoint/stripe_writer.h"
 #include "server/durable/format/saved_state.h"
-#include "server/durable/rows/rows_format.h"
 #include "sluice/v1/module_server.pb.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "sluice/v1/probe.pb.h"
@@ -208,6 +212,26 @@ void PutDurable(Seeds& seeds) {
   seeds.Put("journal", Byte(1) + Byte(2) + Byte(0) + records);
 }
 
+// The stripe that stripe_file.cc expects, without rows and with files of them.
+void PutStripes(Seeds& seeds) {
+  const Layout layout =
+      *Layout::Create({{"a", {100}, RangeKind::kParameter, DataType::kFloat32, 0, 100},
+                       {"b", {46}, RangeKind::kParameter, DataType::kFloat32, 100, 46}});
+  const StripeName name = {"job", Incarnation(2), Step(9), 1, 3};
+  const uint64_t size = Stripes(layout.size(), name.stripes).SizeOf(name.stripe);
+  const auto parameters = std::make_shared<Snapshot>();
+  parameters->values = FloatBuffer::Zeroed(size);
+  StripeCheckpoint stripe;
+  stripe.parameters = parameters;
+  stripe.slots.push_back({"m", FloatBuffer::Zeroed(size)});
+  stripe.optimizer_steps = 7;
+  for (const std::vector<RowFile>& rows : {std::vector<RowFile>(), {{Step(3), 5}, {Step(9), 6}}}) {
+    FaultyFiles files;
+    CHECK(WriteStripe(name, layout, stripe, **files.Create("d/s"), rows).ok());
+    seeds.Put("stripe_file", Byte(1) + files.BytesOf("d/s"));
+  }
+}
+
 // A whole file of two tables and a difference. The bytes are those that rows_file.cc reads.
 void PutRows(Seeds& seeds) {
   RowsHeader header = {"job", Incarnation(1), Step(9), absl::nullopt, {}, {}};
@@ -322,6 +346,7 @@ int main(int argc, char** argv) {
   sluice::PutMessages(seeds);
   sluice::PutJoinParts(seeds);
   sluice::PutDurable(seeds);
+  sluice::PutStripes(seeds);
   sluice::PutRows(seeds);
   sluice::PutCalls(seeds);
   sluice::PutTexts(seeds);

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/file_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/durable/checkpoint/checkpoint_store.h"
 #include "tests/testing/durable/rows_in_memory.h"
 #include "tests/testing/durable/striped_checkpoints.h"
 #include "tests/testing/json.h"

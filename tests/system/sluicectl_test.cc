@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/file_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/checkpoint/checkpoint_store.h"

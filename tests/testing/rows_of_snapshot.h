@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "common/checkpoint/saved_rows.h"
 #include "server/snapshots/snapshot_store.h"
-#include "server/state/saved_rows.h"
 
 namespace sluice {
 

@@ -6,11 +6,11 @@
 #include <iostream>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/command_line.h"
 #include "common/base/progress_line.h"
+#include "common/checkpoint/reading/checkpoint_reader.h"
 #include "common/storage/file_system.h"
-#include "server/durable/checkpoint/whole_checkpoint.h"
+#include "common/tensor/float_buffer.h"
 #include "worker/torch/state_dict.h"
 #include "worker/torch/torch_version.h"
 
@@ -19,12 +19,12 @@ namespace {
 
 absl::Status Export(const std::string& path, const std::string& out,
                     const ProgressOutput& progress) {
-  const auto checkpoint = ReadWholeCheckpoint(RealFileSystem(), path, progress);
-  if (absl::IsDataLoss(checkpoint.status())) {
-    return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
-  }
-  if (!checkpoint.ok()) return checkpoint.status();  // it names the path
-  return SaveStateDict(*checkpoint->layout, checkpoint->parameters->values.span(), out);
+  const auto checkpoint = CheckpointReader::Open(RealFileSystem(), path);
+  if (!checkpoint.ok()) return checkpoint.status();
+  FloatBuffer values(checkpoint->layout().size());
+  const absl::Status read = checkpoint->ReadParameters(values.span(), progress);
+  if (!read.ok()) return read;
+  return SaveStateDict(checkpoint->layout(), values.span(), out);
 }
 
 int Main(int argc, char** argv) {
@@ -32,7 +32,8 @@ int Main(int argc, char** argv) {
                "sluicectl_export");
   std::string file;
   std::string out;
-  app.add_option("file", file, "a checkpoint")->required();
+  app.add_option("checkpoint", file, "a checkpoint: its file, or the servers' --checkpoint-dir")
+      ->required();
   app.add_option("out", out, "the file to write, for example model.pt")->required();
   bool quiet = false;
   app.add_flag("--quiet", quiet, "do not say on stderr how much of a large file is read");

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "server/durable/checkpoint/checkpoint_store.h"
+#include "common/checkpoint/file_names.h"
 
 namespace sluice {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "common/checkpoint/file_names.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
 #include "server/state/shard_checkpoint.h"

@@ -10,14 +10,10 @@
 #include "common/base/progress_line.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/checkpoint/whole_checkpoint.h"
-#include "server/durable/format/numbered_name.h"
 #include "server/durable/format/unfinished_file.h"
 
 namespace sluice {
 namespace {
-
-constexpr char kPrefix[] = "checkpoint-";
-constexpr char kSuffix[] = ".safetensors";
 
 // The first of `names` that is from before the suspect steps, or their end.
 std::vector<CheckpointName>::const_iterator FindBefore(const std::vector<CheckpointName>& names,
@@ -28,20 +24,6 @@ std::vector<CheckpointName>::const_iterator FindBefore(const std::vector<Checkpo
 }
 
 }  // namespace
-
-std::string CheckpointName::FileName() const {
-  return NumberedName(kPrefix, {incarnation, step}, kSuffix);
-}
-
-absl::optional<CheckpointName> CheckpointName::Parse(absl::string_view file_name) {
-  const auto numbers = ParseNumberedName(kPrefix, file_name, kSuffix);
-  if (!numbers.has_value()) return absl::nullopt;
-  return CheckpointName{numbers->first, numbers->second};
-}
-
-bool operator<(const CheckpointName& a, const CheckpointName& b) {
-  return std::make_pair(a.incarnation, a.step) < std::make_pair(b.incarnation, b.step);
-}
 
 absl::StatusOr<std::string> CheckpointStore::Save(const ShardCheckpoint& checkpoint) {
   std::vector<RowFile> row_files;

@@ -18,24 +18,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
+#include "common/checkpoint/file_names.h"
 #include "common/storage/file_system.h"
 #include "server/durable/format/directory_sync.h"
 #include "server/durable/rows/rows_store.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
-
-// Ordered: the newest is the largest.
-struct CheckpointName {
-  Incarnation incarnation;
-  Step step;
-
-  std::string FileName() const;
-  // Absent if `file_name` is not the name of a checkpoint.
-  static absl::optional<CheckpointName> Parse(absl::string_view file_name);
-};
-
-bool operator<(const CheckpointName& a, const CheckpointName& b);
 
 // Externally synchronized.
 class CheckpointStore {

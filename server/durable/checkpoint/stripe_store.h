@@ -7,7 +7,6 @@
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_STRIPE_STORE_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_STRIPE_STORE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -15,14 +14,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/checkpoint/checkpoint_contents.h"
+#include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/stripe_reader.h"
+#include "common/checkpoint/stripe_place.h"
 #include "common/storage/file_system.h"
 #include "common/tensor/layout.h"
-#include "server/durable/checkpoint/checkpoint_store.h"
-#include "server/durable/checkpoint/stripe_format.h"
+#include "server/durable/checkpoint/stripe_writer.h"
 #include "server/durable/format/directory_sync.h"
-#include "server/durable/rows/row_chain.h"
 #include "server/durable/rows/rows_store.h"
-#include "server/state/checkpoint_source.h"
+#include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
 
@@ -65,15 +66,9 @@ class StripeStore {
 
  private:
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
-  // Gets the values of the file of `stripe`.
-  using SourcePieces = std::function<void(uint32_t stripe, size_t vector, uint64_t offset,
-                                          absl::Span<const float> values)>;
-
-  absl::Status ReadSource(const CheckpointSource& source, const Layout& whole, uint32_t stripe,
-                          const StripePieces& pieces, StripeRows* rows) const;
-  absl::Status ReadSources(const CheckpointSource& source, const Layout& whole,
-                           const SourcePieces& take, StripeCheckpoint* loaded) const;
-  absl::Status OpenRows(RowSource source, const Layout& whole, StripeCheckpoint* loaded) const;
+  StripeReader Reader() const { return StripeReader(files_, {{directory_}}, place_); }
+  absl::Status AddRows(const CheckpointSource& source, const Layout& whole, SavedRowFiles rows,
+                       StripeCheckpoint* loaded) const;
 
   FileSystem& files_;
   const std::string directory_;

@@ -2,10 +2,11 @@
 
 #include <utility>
 
+#include "common/checkpoint/reading/read_progress.h"
+#include "common/checkpoint/reading/row_chain.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
-#include "server/durable/checkpoint/stripe_progress.h"
 #include "server/durable/checkpoint/stripe_store.h"
-#include "server/durable/rows/row_chain.h"
+#include "server/state/checkpoint_source.h"
 
 namespace sluice {
 namespace {
@@ -24,7 +25,7 @@ void AddRows(StripeCheckpoint stripe, ShardCheckpoint* state) {
 absl::StatusOr<ShardCheckpoint> AddStripe(FileSystem& files, const std::string& path,
                                           StripePlace place, ShardCheckpoint state,
                                           const ProgressOutput& output) {
-  StripeProgress progress(path, state, output);
+  ReadProgress progress(path, *state.layout, state.slots.size(), output);
   auto stripe = StripeStore(files, DirectoryOf(path), place)
                     .Load(SourceOf(state), *state.layout, progress.listener());
   if (!stripe.ok()) return stripe.status();
@@ -37,7 +38,7 @@ absl::StatusOr<ShardCheckpoint> AddStripe(FileSystem& files, const std::string& 
 // Adds the rows to the values that one server has saved.
 absl::Status OpenRows(FileSystem& files, const std::string& path, ShardCheckpoint* checkpoint) {
   if (checkpoint->layout->tables().empty()) return absl::OkStatus();
-  RowSource source = {DirectoryOf(path),
+  RowSource source = {{DirectoryOf(path)},
                       checkpoint->job_id,
                       checkpoint->incarnations.current(),
                       checkpoint->step,

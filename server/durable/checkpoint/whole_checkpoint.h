@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/progress_line.h"
+#include "common/checkpoint/stripe_place.h"
 #include "common/storage/file_system.h"
-#include "server/durable/checkpoint/stripe_format.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {

@@ -7,14 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/error.h"
+#include "common/checkpoint/reading/checkpoint_head.h"
 #include "common/wire/messages.h"
 #include "sluice/v1/durable.pb.h"
 
 namespace sluice {
 namespace {
-
-constexpr uint32_t kFormat = 1;
 
 v1::SavedWorker EncodeWorker(const SessionRecord& record) {
   v1::SavedWorker worker;
@@ -100,9 +98,6 @@ absl::Status ReadLosses(const v1::SavedState& state, ShardCheckpoint* checkpoint
 }
 
 absl::Status ReadTerms(const v1::SavedState& state, ShardCheckpoint* checkpoint) {
-  auto layout = FromProto(state.layout());
-  if (!layout.ok()) return layout.status();
-  checkpoint->layout = std::make_shared<const Layout>(*std::move(layout));
   auto optimizer = FromProto(state.optimizer());
   if (!optimizer.ok()) return optimizer.status();
   checkpoint->optimizer = *std::move(optimizer);
@@ -134,7 +129,7 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
                              const std::vector<uint64_t>& stripes,
                              absl::Span<const RowFile> row_files) {
   v1::SavedState state;
-  state.set_format(kFormat);
+  state.set_format(kSavedStateFormat);
   state.set_job_id(checkpoint.job_id);
   state.set_incarnation(checkpoint.incarnations.current().value());
   state.set_step(checkpoint.step.value());
@@ -173,39 +168,33 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
 }
 
 absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json) {
-  v1::SavedState state;
-  const auto parsed =
-      google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, &state);
-  if (!parsed.ok()) {
-    return absl::DataLossError(
-        absl::StrCat("its state is not a valid SavedState: ",
-                     Shown({parsed.message().data(), parsed.message().size()})));
-  }
-  if (state.format() != kFormat) {
-    return absl::DataLossError(absl::StrCat("its state has format ", state.format(),
-                                            ", this server knows ", kFormat,
-                                            "; was it saved by a newer one?"));
-  }
+  const auto head = DecodeHead(json);
+  if (!head.ok()) return head.status();
+  return DecodeSavedState(*head);
+}
+
+absl::StatusOr<ShardCheckpoint> DecodeSavedState(const CheckpointHead& head) {
+  const v1::SavedState& state = head.state;
+  const CheckpointSource& source = head.contents.source;
   ShardCheckpoint checkpoint;
-  checkpoint.job_id = state.job_id();
-  checkpoint.step = Step(state.step());
-  checkpoint.incarnations = IncarnationHistory(Incarnation(state.incarnation()));
+  checkpoint.job_id = source.job_id;
+  checkpoint.step = source.step;
+  checkpoint.incarnations = IncarnationHistory(source.incarnation);
   for (const v1::SavedAncestor& ancestor : state.ancestors()) {
     checkpoint.incarnations.AddAncestor(Incarnation(ancestor.incarnation()), Step(ancestor.step()));
   }
+  checkpoint.layout = head.contents.layout;
   absl::Status read = ReadTerms(state, &checkpoint);
   if (read.ok()) read = ReadWorkers(state, &checkpoint);
   if (read.ok()) read = ReadLosses(state, &checkpoint);
   if (!read.ok())
     return absl::DataLossError(absl::StrCat("its state is not valid: ", read.message()));
-  checkpoint.optimizer_steps = state.optimizer_steps();
+  checkpoint.optimizer_steps = source.optimizer_steps;
   checkpoint.ended = state.ended();
-  checkpoint.stripes.assign(state.stripes().begin(), state.stripes().end());
-  for (const v1::SavedRowFile& file : state.row_files()) {
-    checkpoint.row_files.push_back({Step(file.step()), file.checksum()});
-  }
-  checkpoint.row_steps = state.row_steps();
-  for (const std::string& slot : state.slots()) checkpoint.slots.push_back({slot, FloatBuffer()});
+  checkpoint.stripes = source.stripes;
+  checkpoint.row_files = head.contents.row_files;
+  checkpoint.row_steps = head.contents.row_steps;
+  for (const std::string& slot : source.slots) checkpoint.slots.push_back({slot, FloatBuffer()});
   return checkpoint;
 }
 

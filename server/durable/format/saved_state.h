@@ -1,5 +1,5 @@
 // Translates what a server saves in addition to its tensors, to and from
-// proto/sluice/v1/durable.proto. Only this and rows_header.cc use protobuf in server/durable.
+// proto/sluice/v1/durable.proto. Only this uses protobuf in server/durable.
 
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
@@ -16,6 +16,8 @@
 
 namespace sluice {
 
+struct CheckpointHead;
+
 // The state in a checkpoint, as JSON. `stripes` are the checksums of several servers' stripes,
 // `row_files` the files of rows of one server.
 std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
@@ -25,6 +27,8 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
 // Reads it back. The text may come from anywhere: DATA_LOSS says what is wrong with it. The
 // returned checkpoint has null parameters and empty slots.
 absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json);
+// The same of a header that was read.
+absl::StatusOr<ShardCheckpoint> DecodeSavedState(const CheckpointHead& head);
 
 // How many rows of a table a step touches.
 struct TableCount {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/durable/format/number_bytes.h"
+#include "common/checkpoint/number_bytes.h"
 
 namespace sluice {
 namespace {

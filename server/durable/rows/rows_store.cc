@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "absl/strings/strip.h"
-#include "server/durable/format/rows_header.h"
+#include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/rows_header.h"
+#include "common/checkpoint/reading/rows_reader.h"
 #include "server/durable/format/unfinished_file.h"
-#include "server/durable/rows/rows_reader.h"
 #include "server/durable/rows/rows_writer.h"
 
 namespace sluice {

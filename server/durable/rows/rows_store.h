@@ -15,11 +15,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/checkpoint/file_names.h"
+#include "common/checkpoint/numbered_name.h"
 #include "common/storage/file_system.h"
 #include "common/tensor/layout.h"
 #include "server/durable/format/directory_sync.h"
-#include "server/durable/format/numbered_name.h"
-#include "server/durable/rows/rows_format.h"
 #include "server/snapshots/row_snapshot.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/stripe_checkpoint.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "common/base/little_endian.h"
+#include "common/checkpoint/reading/rows_format.h"
 #include "common/encoding/checksum.h"
-#include "server/durable/rows/rows_format.h"
 
 namespace sluice {
 namespace {

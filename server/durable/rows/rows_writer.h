@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/reading/rows_header.h"
 #include "common/storage/file_system.h"
-#include "server/durable/format/rows_header.h"
 #include "server/snapshots/row_snapshot.h"
 
 namespace sluice {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/saved_rows.h"
 #include "common/storage/file_system.h"
-#include "server/state/saved_rows.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {

@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/checkpoint/file_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/directory.h"
-#include "server/durable/rows/rows_format.h"
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/durable/rows_in_memory.h"
 #include "tests/testing/durable/striped_checkpoints.h"

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/checkpoint/file_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/directory.h"

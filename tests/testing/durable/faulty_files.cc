@@ -108,6 +108,9 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> FaultyFiles::Open(const std::strin
 
 absl::StatusOr<std::vector<std::string>> FaultyFiles::List(const std::string& directory) {
   absl::MutexLock lock(&mu_);
+  if (names_.count(directory) > 0) {
+    return absl::UnavailableError(absl::StrCat("cannot list ", directory, ": it is a file"));
+  }
   std::vector<std::string> found;
   const std::string prefix = directory + "/";
   for (const auto& name : names_) {

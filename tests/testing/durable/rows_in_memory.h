@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/saved_rows.h"
 #include "common/tensor/layout.h"
 #include "server/snapshots/row_snapshot.h"
-#include "server/state/saved_rows.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/stripe_checkpoint.h"
 

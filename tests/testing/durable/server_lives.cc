@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/checkpoint/numbered_name.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/durable/format/numbered_name.h"
 #include "tests/testing/status.h"
 
 namespace sluice {

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/file_names.h"
 #include "common/tensor/stripes.h"
 #include "gtest/gtest.h"
+#include "server/durable/checkpoint/checkpoint_store.h"
 #include "server/durable/checkpoint/stripe_store.h"
 
 namespace sluice {

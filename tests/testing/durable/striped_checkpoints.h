@@ -10,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/checkpoint/file_names.h"
 #include "common/storage/file_system.h"
 #include "common/tensor/layout.h"
-#include "server/durable/checkpoint/checkpoint_store.h"
-#include "server/durable/checkpoint/stripe_format.h"
+#include "server/durable/checkpoint/stripe_writer.h"
 #include "server/state/checkpoint_source.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/stripe_checkpoint.h"

@@ -17,14 +17,15 @@
 #include "absl/strings/str_join.h"
 #include "common/base/command_line.h"
 #include "common/base/progress_line.h"
+#include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/read_progress.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
-#include "server/durable/checkpoint/stripe_progress.h"
 #include "server/durable/checkpoint/stripe_store.h"
 #include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/format/saved_state.h"
-#include "server/durable/rows/rows_format.h"
+#include "server/state/checkpoint_source.h"
 #include "tools/ctl/commands/command.h"
 #include "tools/ctl/commands/json_line.h"
 #include "tools/ctl/commands/saved_table_figures.h"
@@ -132,7 +133,7 @@ std::string WholeText(const std::string& path, const ShardCheckpoint& checkpoint
 // more than one stripe is in memory.
 absl::Status CheckStripes(const std::string& path, const ShardCheckpoint& state,
                           const ProgressOutput& output) {
-  StripeProgress progress(path, state, output);
+  ReadProgress progress(path, *state.layout, state.slots.size(), output);
   std::vector<std::string> problems;
   const uint32_t stripes = static_cast<uint32_t>(state.stripes.size());
   for (uint32_t i = 0; i < stripes; ++i) {
@@ -284,7 +285,11 @@ void AddFileCommands(CLI::App& checkpoint, std::vector<Command>& commands) {
   commands.push_back({&show, [own](const CommonFlags& flags) { return Show(own->file, flags); }});
   CLI::App& exported = *checkpoint.add_subcommand(
       "export", "writes the model's tensors to a file for PyTorch's torch.load()");
-  exported.add_option("file", own->file, "a checkpoint")->required();
+  exported
+      .add_option(
+          "checkpoint", own->file,
+          "its file, or the servers' --checkpoint-dir with commas between them: then its newest")
+      ->required();
   exported.add_option("out", own->out, "the file to write, for example model.pt")->required();
   commands.push_back(
       {&exported, [own](const CommonFlags& flags) { return Export(own->file, own->out, flags); }});

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/file_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/checkpoint/checkpoint_store.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/file_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/checkpoint/checkpoint_store.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "common/checkpoint/reading/rows_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/durable/rows/rows_reader.h"
 #include "server/durable/rows/rows_writer.h"
 #include "tests/testing/status.h"
 

@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/row_chain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/durable/rows/row_chain.h"
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/durable/rows_in_memory.h"
 #include "tests/testing/status.h"
@@ -89,8 +90,8 @@ TEST_F(RowsStoreTest, AfterAFullDiskTheNextFileHasWhatWasMissed) {
   const auto saved = Save(3);
   ASSERT_THAT(saved, IsOk());
   EXPECT_THAT(StepsOf(*saved), ElementsAre(1, 3));
-  const auto chain =
-      RowChain::Open(files_, {"d", "job", Incarnation(1), Step(3), {{{}, *saved}}}, *layout_, true);
+  const auto chain = RowChain::Open(files_, {{"d"}, "job", Incarnation(1), Step(3), {{{}, *saved}}},
+                                    *layout_, true);
   EXPECT_THAT(RowsOfSaved(**chain), IsOkAndHolds(rows_.rows()));
 }
 
@@ -105,14 +106,14 @@ TEST_F(RowsStoreTest, WhereverItStopsTheFilesBeforeAreWhole) {
         store.Save({"job", Incarnation(2), Step(2), *layout_, slots_}, *rows_.Snapshot());
     files_.StopAfter(absl::nullopt);
     files_.LoseUnsynced();
-    EXPECT_THAT(RowChain::Open(files_, {"d", "job", Incarnation(1), Step(1), {{{}, *first}}},
+    EXPECT_THAT(RowChain::Open(files_, {{"d"}, "job", Incarnation(1), Step(1), {{{}, *first}}},
                                *layout_, true),
                 IsOk());
     if (!saved.ok()) {
       EXPECT_THAT(There(), ElementsAre(std::pair(1, 1))) << operations << " operations";
       continue;
     }
-    EXPECT_THAT(RowChain::Open(files_, {"d", "job", Incarnation(2), Step(2), {{{}, *saved}}},
+    EXPECT_THAT(RowChain::Open(files_, {{"d"}, "job", Incarnation(2), Step(2), {{{}, *saved}}},
                                *layout_, true),
                 IsOk());
     EXPECT_GT(operations, 5u);

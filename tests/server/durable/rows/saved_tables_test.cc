@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "common/checkpoint/reading/row_chain.h"
 #include "common/storage/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/format/directory_sync.h"
-#include "server/durable/rows/row_chain.h"
 #include "server/durable/rows/rows_store.h"
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/durable/rows_in_memory.h"
@@ -30,7 +30,7 @@ class SavedTablesTest : public ::testing::Test {
     const auto saved =
         store.Save({"job", Incarnation(1), Step(1), *layout, slots}, *rows_.Snapshot());
     EXPECT_THAT(saved, IsOk());
-    auto chain = RowChain::Open(files_, {"d", "job", Incarnation(1), Step(1), {{{}, *saved}}},
+    auto chain = RowChain::Open(files_, {{"d"}, "job", Incarnation(1), Step(1), {{{}, *saved}}},
                                 *layout, false);
     EXPECT_THAT(chain, IsOk());
     return *std::move(chain);

@@ -1,0 +1,173 @@
+#include "common/checkpoint/reading/checkpoint_reader.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
+#include "common/base/error.h"
+#include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/checkpoint_file.h"
+#include "common/checkpoint/reading/checkpoint_head.h"
+#include "common/checkpoint/reading/part_file.h"
+#include "common/checkpoint/reading/read_progress.h"
+
+namespace sluice {
+namespace {
+
+bool Exists(FileSystem& files, const std::string& path) {
+  return files.List(path).ok() || files.Open(path).ok();
+}
+
+std::pair<std::string, std::string> SplitPath(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {path.substr(0, std::max<size_t>(slash, 1)), path.substr(slash + 1)};
+}
+
+// The words of a list; one word, if that is the name of something.
+std::vector<std::string> WordsOf(FileSystem& files, const std::string& where) {
+  if (Exists(files, where)) return {where};
+  return absl::StrSplit(where, ',', absl::SkipEmpty());
+}
+
+absl::Status NoCheckpointIn(const std::string& directory, bool has_stripes) {
+  return absl::NotFoundError(absl::StrCat(
+      directory, " has no checkpoint (checkpoint-*.safetensors)",
+      has_stripes
+          ? ", but one server's parts of them; name the directory of the first server, then "
+            "with a comma between this one"
+          : "; expected a server's --checkpoint-dir, of several servers that of the first "
+            "one"));
+}
+
+// The newest checkpoint's file in a directory, whose names these are.
+absl::StatusOr<std::string> NewestIn(const std::string& directory,
+                                     const std::vector<std::string>& names) {
+  absl::optional<CheckpointName> newest;
+  bool has_stripes = false;
+  for (const std::string& file : names) {
+    has_stripes = has_stripes || StripeName::Parse(file).has_value();
+    const auto name = CheckpointName::Parse(file);
+    if (name.has_value() && (!newest.has_value() || *newest < *name)) newest = name;
+  }
+  if (!newest.has_value()) return NoCheckpointIn(directory, has_stripes);
+  return absl::StrCat(directory, "/", newest->FileName());
+}
+
+absl::StatusOr<CheckpointPlace> FindPlace(FileSystem& files, const std::string& where) {
+  const std::vector<std::string> words = WordsOf(files, where);
+  if (words.empty()) {
+    return absl::InvalidArgumentError(
+        "found no name of a checkpoint, expected its file or its directory");
+  }
+  CheckpointPlace place;
+  const auto names = files.List(words.front());
+  if (names.ok()) {
+    auto newest = NewestIn(words.front(), *names);
+    if (!newest.ok()) return newest.status();
+    place.file = *std::move(newest);
+  } else {
+    place.file = words.front();
+  }
+  place.directories = {SplitPath(place.file).first};
+  place.directories.insert(place.directories.end(), words.begin() + 1, words.end());
+  return place;
+}
+
+// The directories that were named must be some: else a file seems to be missing.
+absl::Status CheckDirectories(FileSystem& files, const CheckpointPlace& place) {
+  for (size_t i = 1; i < place.directories.size(); ++i) {
+    const auto names = files.List(place.directories[i]);
+    if (!names.ok()) return names.status();
+  }
+  return absl::OkStatus();
+}
+
+// A file with a checkpoint's name must have that one: else somebody has renamed it.
+absl::Status CheckName(const std::string& path, const CheckpointSource& source) {
+  const auto name = CheckpointName::Parse(SplitPath(path).second);
+  if (!name.has_value()) return absl::OkStatus();
+  if (name->incarnation == source.incarnation && name->step == source.step) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " holds step ", source.step.value(),
+                                          " of incarnation ", source.incarnation.value(),
+                                          ", which is not what its name says"));
+}
+
+bool IsStripe(const ReadableFile& file) {
+  const ReadListener nobody;
+  const auto header = CheckedReader(file, nobody).ReadHeader();
+  return header.ok() && header->metadata.count(kStripeKey) > 0;
+}
+
+absl::Status NotAPart(const std::string& path) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path,
+                   " has one server's part of a checkpoint of several servers; name the first "
+                   "server's file checkpoint-….safetensors, or its directory"));
+}
+
+}  // namespace
+
+bool IsCheckpoint(FileSystem& files, const std::string& where) {
+  const std::vector<std::string> words = WordsOf(files, where);
+  if (words.empty()) return false;
+  if (words.size() > 1 || files.List(where).ok()) return true;
+  const auto file = files.Open(where);
+  if (!file.ok()) return false;
+  const ReadListener nobody;
+  const auto header = CheckedReader(**file, nobody).ReadHeader();
+  if (!header.ok()) return false;
+  if (header->metadata.count(kSavedStateKey) + header->metadata.count(kStripeKey) > 0) return true;
+  return std::any_of(header->tensors.begin(), header->tensors.end(),
+                     [](const SafeTensor& tensor) { return tensor.name == kChecksumName; });
+}
+
+absl::StatusOr<CheckpointReader> CheckpointReader::Open(FileSystem& files,
+                                                        const std::string& where) {
+  auto place = FindPlace(files, where);
+  if (!place.ok()) return place.status();
+  absl::Status sound = CheckDirectories(files, *place);
+  if (!sound.ok()) return sound;
+  const auto file = files.Open(place->file);
+  if (!file.ok()) return file.status();
+  auto contents = ReadContents(**file);
+  if (!contents.ok() && IsStripe(**file)) return NotAPart(place->file);
+  if (!contents.ok()) return InFile(place->file, contents.status());
+  sound = CheckName(place->file, contents->source);
+  if (!sound.ok()) return sound;
+  CheckpointReader reader(files, *std::move(place), *std::move(contents));
+  sound = reader.Reader().Check(reader.contents_.source, reader.layout());
+  if (!sound.ok()) return sound;
+  return reader;
+}
+
+absl::Status CheckpointReader::ReadParameters(absl::Span<float> to,
+                                              const ProgressOutput& output) const {
+  ReadProgress progress(path(), layout(), contents_.source.slots.size(), output);
+  return Reader().Read(contents_.source, layout(), {to}, progress.listener()).status();
+}
+
+absl::StatusOr<HeldTable> CheckpointReader::ReadTable(absl::string_view name) const {
+  const std::vector<TableSpec>& tables = layout().tables();
+  const auto found = std::find_if(tables.begin(), tables.end(),
+                                  [&](const TableSpec& table) { return table.name == name; });
+  if (found == tables.end()) {
+    const std::string names = absl::StrJoin(
+        tables, ", ", [](std::string* text, const TableSpec& table) { *text += table.name; });
+    return absl::NotFoundError(
+        absl::StrCat(path(), " has no table \"", Shown(name),
+                     "\"; its tables are: ", names.empty() ? "none" : names));
+  }
+  auto read = Reader().Read(contents_.source, layout(), {}, nullptr);
+  if (!read.ok()) return read.status();
+  const auto rows = Reader().OpenRows(contents_.source, layout(), std::move(read->servers));
+  if (!rows.ok()) return rows.status();
+  return HeldTable::Read(**rows, static_cast<uint32_t>(found - tables.begin()), found->width);
+}
+
+}  // namespace sluice
