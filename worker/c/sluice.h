@@ -327,6 +327,48 @@ typedef struct {
 SLUICE_API sluice_code sluice_follower_wait(sluice_follower* follower, double seconds,
                                             sluice_followed* followed);
 
+/* ---- Checkpoint ---- */
+
+/* A checkpoint that one server or several have saved. Reading it needs no job. A checkpoint is used
+ * by one thread at a time. */
+typedef struct sluice_checkpoint sluice_checkpoint;
+
+/* `where` is the checkpoint's file, or the servers' --checkpoint-dir: then its newest. If each of
+ * several servers had a directory of its own, those of the others follow that of the first one,
+ * with commas between.
+ *   SLUICE_NOT_FOUND         there is no such file, or the directory has no checkpoint
+ *   SLUICE_INVALID_ARGUMENT  it is one server's part of a checkpoint
+ *   SLUICE_DATA_LOSS         a file is missing, damaged, or of another checkpoint; the message
+ *                            names it */
+SLUICE_API sluice_code sluice_checkpoint_open(const char* where, sluice_checkpoint** checkpoint);
+
+/* NULL is allowed. */
+SLUICE_API void sluice_checkpoint_free(sluice_checkpoint* checkpoint);
+
+/* What the next two return is valid until the checkpoint is freed. */
+SLUICE_API const sluice_model* sluice_checkpoint_model(const sluice_checkpoint* checkpoint);
+/* The file that names it. */
+SLUICE_API const char* sluice_checkpoint_path(const sluice_checkpoint* checkpoint);
+SLUICE_API uint64_t sluice_checkpoint_step(const sluice_checkpoint* checkpoint);
+
+/* Writes the parameters, as many floats as the model has elements, and checks every byte of the
+ * files but those of rows. After an error `parameters` must not be used. */
+SLUICE_API sluice_code sluice_checkpoint_read(sluice_checkpoint* checkpoint, float* parameters);
+
+/* The rows of a table, one after the other, in ascending order of their ids. */
+typedef struct {
+  const uint64_t* ids;
+  const float* rows;
+  size_t count;
+  uint32_t width; /* floats of a row */
+} sluice_saved_rows;
+
+/* Reads the table of that name, without the slots of its optimizer, and checks every byte of all
+ * files. `rows` is valid until the next call, or until the checkpoint is freed.
+ *   SLUICE_NOT_FOUND  there is no such table; the message names those that there are */
+SLUICE_API sluice_code sluice_checkpoint_read_table(sluice_checkpoint* checkpoint,
+                                                    const char* table, sluice_saved_rows* rows);
+
 /* The order of an epoch's rows, the same as sluice_train's: writes a permutation of [0, size),
  * drawn from (seed, epoch), to `order`. Step g of W workers with batches of B takes the next B x W
  * rows from g x B x W on; worker r the r-th block of B of them. */

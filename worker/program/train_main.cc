@@ -98,10 +98,12 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--until-step", flags.until_step,
                  "end when the parameters have reached this step; 0: no limit")
       ->capture_default_str();
-  app.add_option("--init-from", flags.learner.init_from,
-                 "file of the first parameters: a server's checkpoint, or a file that "
-                 "torch.save(dict(model.state_dict()), file) or tools/sluicectl checkpoint export "
-                 "wrote (default: random parameters from --seed)");
+  app.add_option(
+      "--init-from", flags.learner.init_from,
+      "the first parameters: a checkpoint of one server or of several, by its file, or by "
+      "the servers' --checkpoint-dir, with commas between several, which means its newest; "
+      "or a file that torch.save(dict(model.state_dict()), file) or tools/sluicectl "
+      "checkpoint export wrote (default: random parameters from --seed)");
   AddOptimizerFlags(app, flags.optimizer);
   AddLocalStepFlags(app, flags);
   app.add_flag("--overlap", flags.learner.overlap,

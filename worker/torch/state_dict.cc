@@ -4,10 +4,9 @@
 #include <torch/serialize.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -15,9 +14,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/base/little_endian.h"
-#include "common/encoding/checksum.h"
+#include "common/checkpoint/reading/checked_reader.h"
+#include "common/checkpoint/reading/checkpoint_reader.h"
+#include "common/checkpoint/reading/part_file.h"
+#include "common/storage/file_system.h"
 #include "common/storage/safetensors.h"
+#include "common/tensor/float_buffer.h"
 
 namespace sluice {
 namespace {
@@ -42,31 +44,28 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
 
 using Tensors = std::map<std::string, torch::Tensor>;
 
+Tensors NamedTensors(const c10::impl::GenericDict& dict) {
+  Tensors tensors;
+  for (const auto& entry : dict) tensors[entry.key().toStringRef()] = entry.value().toTensor();
+  return tensors;
+}
+
 // ---- Files of torch.save() ----
 
 absl::StatusOr<Tensors> DecodePickle(const std::string& path, const std::vector<char>& bytes) {
-  Tensors tensors;
   try {
-    for (const auto& entry : torch::pickle_load(bytes).toGenericDict()) {
-      tensors[entry.key().toStringRef()] = entry.value().toTensor();
-    }
+    return NamedTensors(torch::pickle_load(bytes).toGenericDict());
   } catch (const std::exception&) {
     return Wrong(
         path, "is not a dict of tensors; write it with torch.save(dict(model.state_dict()), path)");
   }
-  return tensors;
 }
 
 // ---- Safetensors ----
 
-// Names of a server's own tensors in its checkpoints; see
-// server/durable/checkpoint/checkpoint_format.h.
-constexpr char kServersPrefix[] = "sluice:";
-constexpr char kChecksum[] = "sluice:checksum";
-
-bool IsSafeTensors(absl::string_view bytes) {
-  return bytes.size() > kSafeTensorsPrefix && bytes[kSafeTensorsPrefix] == '{' &&
-         !absl::StartsWith(bytes, "PK");
+bool IsSafeTensors(absl::string_view begin) {
+  return begin.size() > kSafeTensorsPrefix && begin[kSafeTensorsPrefix] == '{' &&
+         !absl::StartsWith(begin, "PK");
 }
 
 absl::optional<torch::ScalarType> FloatTypeOf(const std::string& dtype) {
@@ -77,67 +76,68 @@ absl::optional<torch::ScalarType> FloatTypeOf(const std::string& dtype) {
   return absl::nullopt;
 }
 
-// In the metadata of files of which several belong to one checkpoint; see
-// server/durable/checkpoint/stripe_format.h.
-constexpr char kState[] = "sluice";
-constexpr char kStripe[] = "sluice:stripe";
-
-// Several servers save a file without values and a file for each stripe.
-absl::Status CheckHasValues(const SafeTensorsHeader& header) {
-  const bool is_state = header.metadata.count(kState) > 0 && header.tensors.size() == 1;
-  const bool is_stripe = header.metadata.count(kStripe) > 0;
-  if (!is_state && !is_stripe) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(is_state ? "the values of this checkpoint are in the files of several servers"
-                            : "it has one server's part of a checkpoint of several servers",
-                   "; write them to one file with \"sluicectl checkpoint export "
-                   "checkpoint-….safetensors model.pt\", and use that"));
-}
-
-absl::Status CheckChecksum(absl::string_view bytes, const SafeTensor& checksum) {
-  const bool whole = checksum.end - checksum.begin == sizeof(uint64_t) &&
-                     FromLittleEndian64(bytes.substr(bytes.size() - sizeof(uint64_t))) ==
-                         Checksum(bytes.substr(0, bytes.size() - sizeof(uint64_t)));
-  if (whole) return absl::OkStatus();
-  return absl::DataLossError("its checksum does not match: bytes have changed since it was saved");
-}
-
-// Leaves out buffers that are not floating-point, as SaveStateDict() does.
-absl::StatusOr<Tensors> DecodeSafeTensors(absl::string_view bytes) {
-  const auto length = DecodeSafeTensorsPrefix(bytes.substr(0, kSafeTensorsPrefix), bytes.size());
-  if (!length.ok()) return length.status();
-  const absl::string_view json = bytes.substr(kSafeTensorsPrefix, *length);
-  const absl::string_view data = bytes.substr(kSafeTensorsPrefix + *length);
-  const auto header = DecodeSafeTensorsJson(json, data.size());
+// Reads what other programs have written. Leaves out buffers that are not floating-point, as
+// SaveStateDict() does.
+absl::StatusOr<Tensors> ReadSafeTensors(const ReadableFile& file) {
+  const ReadListener nobody;
+  CheckedReader reader(file, nobody);
+  const auto header = reader.ReadHeader();
   if (!header.ok()) return header.status();
-  const absl::Status has_values = CheckHasValues(*header);
-  if (!has_values.ok()) return has_values;
   Tensors tensors;
   for (const SafeTensor& tensor : header->tensors) {
-    if (tensor.name == kChecksum) {
-      const absl::Status whole = CheckChecksum(bytes, tensor);
-      if (!whole.ok()) return whole;
-    }
     const auto type = FloatTypeOf(tensor.dtype);
-    if (!type.has_value() || absl::StartsWith(tensor.name, kServersPrefix)) continue;
     const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
-    torch::Tensor values = torch::empty(shape, *type);
-    std::memcpy(values.data_ptr(), data.data() + tensor.begin, tensor.end - tensor.begin);
-    tensors.emplace(tensor.name, std::move(values));
+    const int64_t size = static_cast<int64_t>(tensor.end - tensor.begin);
+    torch::Tensor values =
+        type.has_value() ? torch::empty(shape, *type) : torch::empty({size}, torch::kUInt8);
+    const absl::Status read = reader.Read(
+        absl::MakeSpan(static_cast<char*>(values.data_ptr()), static_cast<size_t>(size)));
+    if (!read.ok()) return read;
+    if (type.has_value()) tensors.emplace(tensor.name, std::move(values));
   }
   return tensors;
 }
 
+// ---- Checkpoints ----
+
+// The tensors of a vector, each with the element type that it has in the workers' model.
+c10::impl::GenericDict TensorsOf(const Layout& layout, absl::Span<const float> values) {
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
+  for (const LayoutRange& range : layout.ranges()) {
+    const std::vector<int64_t> shape(range.shape.begin(), range.shape.end());
+    // The view is only read: clone() copies it.
+    auto* const begin = const_cast<float*>(values.data() + range.offset);
+    const torch::Tensor view = torch::from_blob(begin, shape, torch::kFloat32);
+    dict.insert(range.name, view.clone().to(TypeOf(range.dtype)));
+  }
+  return dict;
+}
+
+absl::StatusOr<Tensors> ReadCheckpointTensors(const std::string& where) {
+  const auto reader = CheckpointReader::Open(RealFileSystem(), where);
+  if (!reader.ok()) return reader.status();
+  FloatBuffer values(reader->layout().size());
+  const absl::Status read = reader->ReadParameters(values.span());
+  if (!read.ok()) return read;
+  return NamedTensors(TensorsOf(reader->layout(), values.span()));
+}
+
+// ---- Any file ----
+
 absl::StatusOr<Tensors> ReadTensors(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
-  const absl::string_view text(bytes.data(), bytes.size());
-  if (!IsSafeTensors(text)) return DecodePickle(path, bytes);
-  auto tensors = DecodeSafeTensors(text);
-  if (tensors.ok()) return tensors;
-  return absl::Status(tensors.status().code(),
-                      absl::StrCat(path, ": ", tensors.status().message()));
+  if (IsCheckpoint(RealFileSystem(), path)) return ReadCheckpointTensors(path);
+  const auto file = RealFileSystem().Open(path);
+  if (!file.ok()) return file.status();
+  std::string begin(std::min<uint64_t>((*file)->size(), kSafeTensorsPrefix + 1), '\0');
+  absl::Status read = (*file)->Read(0, absl::MakeSpan(begin));
+  if (read.ok() && IsSafeTensors(begin)) {
+    auto tensors = ReadSafeTensors(**file);
+    return tensors.ok() ? tensors : InFile(path, tensors.status());
+  }
+  std::vector<char> bytes((*file)->size());
+  if (read.ok()) read = (*file)->Read(0, absl::MakeSpan(bytes));
+  if (!read.ok()) return read;
+  return DecodePickle(path, bytes);
 }
 
 // ---- The model ----
@@ -177,15 +177,7 @@ absl::Status CheckFits(const std::string& path, const Tensors& tensors, const Te
 
 absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
                            const std::string& path) {
-  c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
-  for (const LayoutRange& range : layout.ranges()) {
-    const std::vector<int64_t> shape(range.shape.begin(), range.shape.end());
-    // The view is only read: clone() copies it.
-    auto* const begin = const_cast<float*>(values.data() + range.offset);
-    const torch::Tensor view = torch::from_blob(begin, shape, torch::kFloat32);
-    dict.insert(range.name, view.clone().to(TypeOf(range.dtype)));
-  }
-  const std::vector<char> bytes = torch::pickle_save(dict);
+  const std::vector<char> bytes = torch::pickle_save(TensorsOf(layout, values));
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();

@@ -1,6 +1,5 @@
 // Reads and writes state dicts: files with a model's tensors by name. PyTorch's torch.load() reads
-// the files that are written here. Safetensors files can be read, too; a server's checkpoint is
-// one.
+// the files that are written here. Safetensors files, and servers' checkpoints, can be read, too.
 
 #ifndef SLUICE_WORKER_TORCH_STATE_DICT_H_
 #define SLUICE_WORKER_TORCH_STATE_DICT_H_
@@ -27,18 +26,20 @@ absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
                            const std::string& path);
 
 // Sets the model's parameters and buffers from a file. The file must have all of them, except
-// integer buffers, and nothing else. The file is one of:
+// integer buffers, and nothing else. `path` names one of:
 // 1. a file that SaveStateDict() wrote;
 // 2. a file of Python's torch.save(dict(model.state_dict()), path), which must be a plain dict;
-// 3. a safetensors file. If it is a server's checkpoint, its checksum is verified, and the
-//    optimizer's state is ignored. Those of several servers have to be exported first.
+// 3. a safetensors file;
+// 4. a checkpoint of any number of servers, as CheckpointReader::Open() takes it: its file, or the
+//    servers' --checkpoint-dir, and then with commas between the directories of other servers.
+//    Every byte is checked. The optimizer's state, and rows of tables, are not read.
 // Reading a file never runs code from it. After an error the model is unchanged. Errors:
-//   NOT_FOUND         the file cannot be opened
-//   DATA_LOSS         a safetensors file is damaged
-//   INVALID_ARGUMENT  the file has none of these formats, or is one of several servers' checkpoint:
-//                     the message says how to make one file of that; or a tensor, which the
-//                     message names, is missing, has another shape, is not dense and real, or does
-//                     not belong to the model
+//   NOT_FOUND         the file cannot be opened, or the directory has no checkpoint
+//   DATA_LOSS         names the file that is damaged, missing, or of another checkpoint
+//   INVALID_ARGUMENT  the file has none of these formats, or one server's part of a checkpoint; or
+//   a
+//                     tensor, which the message names, is missing, has another shape, is not dense
+//                     and real, or does not belong to the model
 absl::Status LoadStateDict(const std::string& path, torch::nn::Module& module);
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "testing"))
@@ -11,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import recorded_tests  # noqa: E402
 
 WORKER = os.path.abspath("tests/worker/c/worker")
+CHECKPOINT_READER = os.path.abspath("tests/worker/c/checkpoint_reader")
 TABLE_WORKER = os.path.abspath("tests/worker/c/table_worker")
 STEPS = 20
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -84,6 +86,28 @@ class CTest(unittest.TestCase):
                     "no table: sluice_follow_rows() got table 0, the model has 0 tables, which are counted from 0",
                     "follower: sluice_follower_set_tables() may be called once, before sluice_follow()"):
                 self.assertEqual(said.count(line), 2, ended.stdout)
+
+    def test_a_checkpoint_of_any_number_of_servers_has_the_values_and_the_rows(self):
+        for servers in (1, 2):
+            with tempfile.TemporaryDirectory() as folder:
+                launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(servers + 2)]
+                ended = run([*launch, TABLE_WORKER, str(STEPS), "--mode=sync", f"--servers={servers}",
+                             f"--checkpoint-dir={folder}"])
+                self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+                own, common = -0.5 * 0.5 * STEPS, -0.5 * 1.5 * STEPS
+                read = run([CHECKPOINT_READER, folder, "items"])
+                self.assertEqual(read.returncode, 0, read.stdout)
+                said = read.stdout.splitlines()
+                self.assertEqual(said[:2], ["no name: the name of a checkpoint is NULL, expected a text",
+                                            f"step {STEPS} of checkpoint-000001-{STEPS:012}.safetensors"])
+                self.assertEqual(said[-3:], [f"row 0: {own:g} {own:g}", f"row 1: {own:g} {own:g}",
+                                             f"row 10: {common:g} {common:g}"])
+                other = run([CHECKPOINT_READER, folder, "users"])
+                self.assertEqual(other.returncode, 1)
+                self.assertRegex(other.stdout, 'rows: .* has no table "users"; its tables are: items')
+        nowhere = run([CHECKPOINT_READER, "/nowhere", "items"])
+        self.assertEqual(nowhere.returncode, 1)
+        self.assertRegex(nowhere.stdout, "open: .*/nowhere")
 
     def test_a_wrong_flag_or_no_server_is_an_error_and_no_exit(self):
         wrong = run([WORKER, "1", "--server=127.0.0.1:1", "--connections=many"])

@@ -325,30 +325,73 @@ class SamplerTest(unittest.TestCase):
 
 
 class CheckpointTest(unittest.TestCase):
-    def test_a_checkpoint_is_read_as_the_model_was(self):
-        with tempfile.TemporaryDirectory() as folder:
-            ended = launch(2, [*IMAGES, "--max-steps=3", f"--checkpoint-dir={folder}/run"])
+    PRINT = ("import sys, zlib, sluice\n"
+             "tensors = sluice.load_checkpoint(sys.argv[1])\n"
+             "print(list(tensors), [list(t.shape) for t in tensors.values()])\n"
+             "data = b''.join(bytes(t.contiguous().view(-1).numpy()) for t in tensors.values())\n"
+             "print(format(zlib.crc32(data), '08x'))\n")
+    PRINT_TABLES = ("import sys, sluice\n"
+                    "for table in sys.argv[2:]:\n"
+                    "    ids, rows = sluice.load_table(sys.argv[1], table)\n"
+                    "    print(table, ids.tolist(), rows.tolist())\n")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    @staticmethod
+    def read(program, *words):
+        return subprocess.run([PYTHON, "-c", program, *words], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+    def refusal(self, where):
+        refused = self.read(self.PRINT, where)
+        self.assertNotEqual(refused.returncode, 0)
+        return refused.stderr.splitlines()[-1]
+
+    def test_a_checkpoint_of_any_number_of_servers_is_read_as_the_model_was(self):
+        for servers in (1, 2, 3):
+            folder = f"{self.folder}/{servers}"
+            ended = launch(1 + servers, [*IMAGES, "--max-steps=3", f"--servers={servers}", f"--checkpoint-dir={folder}"])
             self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
-            program = ("import sys, zlib, sluice\n"
-                       "tensors = sluice.load_checkpoint(sys.argv[1])\n"
-                       "print(list(tensors), [list(t.shape) for t in tensors.values()])\n"
-                       "data = b''.join(bytes(t.contiguous().view(-1).numpy()) for t in tensors.values())\n"
-                       "print(format(zlib.crc32(data), '08x'))\n")
-            read = subprocess.run([PYTHON, "-c", program, f"{folder}/run"], env=ENVIRONMENT, capture_output=True, text=True,
-                                  check=False)
+            for where in (folder, f"{folder}/checkpoint-000001-000000000003.safetensors"):
+                read = self.read(self.PRINT, where)
+                self.assertEqual(read.returncode, 0, read.stderr)
+                self.assertIn("['conv1.weight', 'conv1.bias', 'conv2.weight'", read.stdout)
+                self.assertEqual(read.stdout.splitlines()[-1], crc_of(ended))
+
+    def test_what_is_wrong_with_a_checkpoint_is_said(self):
+        folder = f"{self.folder}/run"
+        ended = launch(3, [*IMAGES, "--max-steps=3", "--servers=2", f"--checkpoint-dir={folder}"])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        os.mkdir(f"{self.folder}/empty")
+        self.assertRegex(self.refusal(f"{self.folder}/empty"), "^FileNotFoundError: .*empty has no checkpoint")
+        self.assertRegex(self.refusal(f"{self.folder}/nowhere"), "^FileNotFoundError: .*nowhere")
+        self.assertRegex(self.refusal(__file__), "^ValueError: .*python_test.py: ")
+        stripe = f"{folder}/stripe-000001-000000000003-1-of-2.safetensors"
+        self.assertRegex(self.refusal(stripe), "^ValueError: .*1-of-2.safetensors has one server's part of a checkpoint")
+        with open(stripe, "r+b") as file:
+            file.seek(-20, os.SEEK_END)
+            file.write(b"?")
+        self.assertRegex(self.refusal(folder), "^ValueError: .*1-of-2.safetensors: its checksum does not match")
+        os.remove(stripe)
+        self.assertRegex(self.refusal(folder), "^ValueError: .*1-of-2.safetensors is missing: it is a part of a checkpoint")
+
+    def test_the_rows_of_tables_are_those_that_the_workers_had(self):
+        for servers in (1, 3):
+            folder = f"{self.folder}/{servers}"
+            ended = launch(2 + servers, [*SCENARIOS, "trains_embeddings", f"--servers={servers}", f"--checkpoint-dir={folder}"])
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            read = self.read(self.PRINT_TABLES, folder, "items", "tags")
             self.assertEqual(read.returncode, 0, read.stderr)
-            self.assertIn("['conv1.weight', 'conv1.bias', 'conv2.weight'", read.stdout)
-            self.assertEqual(read.stdout.splitlines()[-1], crc_of(ended))
-            os.mkdir(f"{folder}/empty")
-            header = (b'{"__metadata__":{"sluice":"{}"},'
-                      b'"sluice:checksum":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}')
-            with open(f"{folder}/striped", "wb") as striped:
-                striped.write(len(header).to_bytes(8, "little") + header + bytes(8))
-            for path, error in ((f"{folder}/empty", "has no checkpoint"), (__file__, "safetensors"),
-                                (f"{folder}/striped", "sluicectl checkpoint export")):
-                refused = subprocess.run([PYTHON, "-c", program, path], env=ENVIRONMENT, capture_output=True, text=True,
-                                         check=False)
-                self.assertIn(error, refused.stderr)
+            everything = str(list(range(8)))
+            for line in read.stdout.splitlines():
+                table, rows = line.split(" ", 1)
+                self.assertEqual(rows[:len(everything)], everything)
+                self.assertIn(f"{table}{rows[len(everything):]}", ended.stdout.splitlines())
+            refused = self.read(self.PRINT_TABLES, folder, "item")
+            self.assertIn("ValueError: ", refused.stderr)
+            self.assertIn("has no table \"item\"; its tables are: items, tags", refused.stderr)
 
 
 class ExamplesTest(unittest.TestCase):

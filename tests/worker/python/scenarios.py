@@ -462,6 +462,9 @@ def trains_embeddings(job):
         with torch.no_grad():
             torch.testing.assert_close(remote.items(everything), twin.items.weight, rtol=1e-5, atol=1e-6)
             torch.testing.assert_close(remote.tags(everything.unsqueeze(1)), twin.tags.weight, rtol=1e-5, atol=1e-6)
+    if optimizer.index == 0:
+        say("items", remote.items(everything).tolist())
+        say("tags", remote.tags(everything.unsqueeze(1)).tolist())
     optimizer.await_end()
     say("the same as its twin")
 

@@ -54,7 +54,8 @@ def main() -> None:
         print(error)
     steps: List[int] = list(sluice.follow(model, job, every=10))
     tensors: Dict[str, torch.Tensor] = sluice.load_checkpoint("run")
-    print(steps, tensors, list(sluice.follow(model, server="host:1")))
+    ids, rows = sluice.load_table("run", "items")
+    print(steps, tensors, ids.tolist(), rows.tolist(), list(sluice.follow(model, server="host:1")))
 
 
 main()

@@ -3,13 +3,19 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/file_names.h"
+#include "common/storage/file_system.h"
 #include "common/storage/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/durable/striped_checkpoints.h"
 #include "tests/testing/status.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/models/models.h"
@@ -17,7 +23,6 @@
 namespace sluice {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string PathOf(const char* name) { return absl::StrCat(::testing::TempDir(), name); }
@@ -126,23 +131,66 @@ TEST(StateDictTest, ASafeTensorsFileThatIsCutIsDamaged) {
               HasCode(absl::StatusCode::kDataLoss, HasSubstr(path + ": ")));
 }
 
-// Several servers save such files; see server/durable/checkpoint.
-TEST(StateDictTest, AFileOfACheckpointOfSeveralServersNamesTheCommandThatMakesOneOfThem) {
-  const std::string path = PathOf("striped.safetensors");
-  const auto says = [&](const std::string& key, const std::string& what) {
-    SafeTensorsHeader header;
-    header.metadata[key] = "1";
-    header.tensors = {{"sluice:checksum", "U8", {8}, 0, 8}};
-    std::ofstream(path, std::ios::binary)
-        << EncodeSafeTensorsHeader(header) << std::string(8, '\0');
-    torch::nn::Linear model(1, 2);
-    EXPECT_THAT(
-        LoadStateDict(path, *model),
-        HasCode(absl::StatusCode::kInvalidArgument,
-                AllOf(HasSubstr(path + ": " + what), HasSubstr("sluicectl checkpoint export"))));
-  };
-  says("sluice", "the values of this checkpoint are in the files of several servers");
-  says("sluice:stripe", "it has one server's part of a checkpoint");
+// Checkpoints of "weight" and "bias", of so many servers.
+class CheckpointStateDictTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  CheckpointStateDictTest() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    const auto layout = std::make_shared<const Layout>(
+        *Layout::Create({{"weight", {30, 20}, RangeKind::kParameter, DataType::kFloat32, 0, 600},
+                         {"bias", {30}, RangeKind::kParameter, DataType::kFloat16, 600, 30}}));
+    ShardCheckpoint checkpoint = KnownCheckpoint({Incarnation(1), Step(5)}, layout);
+    const auto parameters = std::make_shared<Snapshot>();
+    parameters->values = FloatBuffer(layout->size());
+    for (uint64_t i = 0; i < 630; ++i) parameters->values.span()[i] = 1.0F / (1 + i);
+    checkpoint.parameters = parameters;
+    EXPECT_THAT(SaveAsServers(RealFileSystem(), folder_, checkpoint, GetParam()), IsOk());
+    SaveStateDict(*layout, parameters->values.span(), exported_).IgnoreError();
+  }
+
+  std::string PathOfPart() const {
+    if (GetParam() == 1) return path_;
+    return absl::StrCat(folder_, "/",
+                        StripeName{"job", Incarnation(1), Step(5), 1, GetParam()}.FileName());
+  }
+
+  const std::string folder_ = PathOf("servers");
+  const std::string path_ = folder_ + "/checkpoint-000001-000000000005.safetensors";
+  const std::string exported_ = PathOf("exported.pt");
+};
+
+INSTANTIATE_TEST_SUITE_P(Servers, CheckpointStateDictTest, ::testing::Values(1, 2, 3, 4));
+
+TEST_P(CheckpointStateDictTest, HasTheBitsOfItsExport) {
+  torch::nn::Linear expected(20, 30);
+  ASSERT_THAT(LoadStateDict(exported_, *expected), IsOk());
+  EXPECT_EQ(expected->weight[29][19].item<float>(), 1.0F / 600);
+  for (const std::string& where : {path_, folder_}) {
+    torch::nn::Linear loaded(20, 30);
+    ASSERT_THAT(LoadStateDict(where, *loaded), IsOk());
+    EXPECT_TRUE(torch::equal(loaded->weight, expected->weight));
+    EXPECT_TRUE(torch::equal(loaded->bias, expected->bias));
+  }
+}
+
+TEST_P(CheckpointStateDictTest, ThatIsDamagedAnywhereIsRefusedAndChangesNothing) {
+  std::string whole;
+  {
+    std::ifstream file(PathOfPart(), std::ios::binary);
+    whole.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  torch::nn::Linear model(20, 30);
+  const torch::Tensor weight = model->weight.clone();
+  for (size_t i = 8; i < whole.size(); i += 13) {
+    std::string bytes = whole;
+    bytes[i] ^= 0x10;
+    std::ofstream(PathOfPart(), std::ios::binary) << bytes;
+    EXPECT_FALSE(LoadStateDict(path_, *model).ok()) << "byte " << i;
+  }
+  EXPECT_TRUE(torch::equal(model->weight, weight));
+  ASSERT_TRUE(std::filesystem::remove(PathOfPart()));
+  EXPECT_THAT(LoadStateDict(path_, *model).message(), HasSubstr(PathOfPart()));
 }
 
 TEST(StateDictTest, AFileThatIsNoneIsRefused) {

@@ -16,17 +16,18 @@ from sluice.job import Job, start
 
 __all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job", "ModelError", "RemoteEmbedding",
            "RemoteEmbeddingBag", "RemoteError", "Round",
-           "ServerGoneError", "follow", "load_checkpoint", "start"]
+           "ServerGoneError", "follow", "load_checkpoint", "load_table", "start"]
 
 if TYPE_CHECKING:
-    from sluice.checkpoint import load_checkpoint
+    from sluice.checkpoint import load_checkpoint, load_table
     from sluice.embedding import RemoteEmbedding, RemoteEmbeddingBag
     from sluice.follower import follow
     from sluice.optimizer import DistributedOptimizer, Round
     from sluice.sampler import DistributedSampler
 
 _WITH_TORCH = {"DistributedOptimizer": "optimizer", "Round": "optimizer", "DistributedSampler": "sampler",
-               "RemoteEmbedding": "embedding", "RemoteEmbeddingBag": "embedding", "follow": "follower", "load_checkpoint": "checkpoint"}
+               "RemoteEmbedding": "embedding", "RemoteEmbeddingBag": "embedding", "follow": "follower",
+               "load_checkpoint": "checkpoint", "load_table": "checkpoint"}
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,9 @@ _NAME = "libsluice.so.0"
 
 PENDING = -1
 OK = 0
+NOT_FOUND = 5
+RESOURCE_EXHAUSTED = 8
+UNAVAILABLE = 14
 # So often a wait lets Python handle signals, such as Ctrl-C.
 _SECONDS_BETWEEN_SIGNALS = 0.1
 
@@ -63,6 +66,10 @@ class Followed(ctypes.Structure):
     _fields_ = [("step", ctypes.c_uint64), ("incarnation", ctypes.c_uint64), ("ended", ctypes.c_int32)]
 
 
+class SavedRows(ctypes.Structure):
+    _fields_ = [("ids", ctypes.c_void_p), ("rows", ctypes.c_void_p), ("count", ctypes.c_size_t), ("width", ctypes.c_uint32)]
+
+
 _HANDLE = ctypes.c_void_p
 _FUNCTIONS = {
     "sluice_error_message": (ctypes.c_char_p, []),
@@ -105,6 +112,11 @@ _FUNCTIONS = {
     "sluice_order": (ctypes.c_int32, [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
                                       ctypes.POINTER(ctypes.c_int64)]),
     "sluice_client_status": (Status, [_HANDLE]),
+    "sluice_checkpoint_open": (ctypes.c_int32, [ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
+    "sluice_checkpoint_free": (None, [_HANDLE]),
+    "sluice_checkpoint_model": (ctypes.POINTER(Model), [_HANDLE]),
+    "sluice_checkpoint_read": (ctypes.c_int32, [_HANDLE, ctypes.c_void_p]),
+    "sluice_checkpoint_read_table": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.POINTER(SavedRows)]),
 }
 
 

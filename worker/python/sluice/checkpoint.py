@@ -1,77 +1,99 @@
-"""Reads the checkpoints that a server saves, which are safetensors files."""
+"""Reads the checkpoints that one server or several save."""
 
-import json
+import contextlib
+import ctypes
 import math
-import mmap
 import os
-import struct
-from typing import Any, Dict, List, Union
+from typing import Dict, Iterator, List, Tuple, Union
 
 import torch
 
-_TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
-          "U8": torch.uint8}
-_OWN = "sluice:"  # the server's own tensors begin with this
-_STATE = "sluice"  # in the metadata of a server's checkpoint; that of several servers has no tensors
-_STRIPE = "sluice:stripe"  # in the metadata of one server's part
+from sluice import _library
+from sluice._library import library
+
+_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # by SLUICE_FLOAT32 …
+
+Path = Union[str, "os.PathLike[str]"]
 
 
-def load_checkpoint(path: "Union[str, os.PathLike[str]]") -> Dict[str, torch.Tensor]:
+def load_checkpoint(path: Path) -> Dict[str, torch.Tensor]:
     """Returns the model's tensors of a checkpoint by name, for model.load_state_dict(…, strict=False).
 
+    They have the types and the bits that `sluicectl checkpoint export` writes. Every byte of the files is checked. The
+    rows of tables are in load_table().
+
     Args:
-      path: a file, or the server's --checkpoint-dir: then its newest checkpoint.
+      path: the checkpoint's file, or the servers' --checkpoint-dir: then its newest checkpoint. If each of several
+        servers had a directory of its own, those of the others follow that of the first one, with commas between:
+        "run0,run1,run2".
 
     Raises:
-      FileNotFoundError: the directory has no checkpoint.
-      ValueError: the file is not a checkpoint, or was cut, or is one of several servers' checkpoint.
+      FileNotFoundError: there is no such file, or the directory has no checkpoint.
+      ValueError: it is not a checkpoint, or a file of it is missing, damaged, or of another one; the message names it.
     """
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        path = _newest(path)
-    with open(path, "rb") as file:
-        # Only what is read of the mapping comes into memory: the optimizer's tensors stay on disk.
-        data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if os.path.getsize(path) else b""
-    if len(data) < 8:
-        raise ValueError(f"{path} has {len(data)} bytes, expected a safetensors file; was it cut?")
-    (size,) = struct.unpack_from("<Q", data)
+    with _opened(path) as handle:
+        model = library.sluice_checkpoint_model(handle).contents
+        entries = [_entry(model.tensors[i]) for i in range(model.count)]
+        values = torch.empty(sum(math.prod(shape) for _, shape, _ in entries), dtype=torch.float32)
+        _check(library.sluice_checkpoint_read(handle, values.data_ptr()))
+    tensors, offset = {}, 0
+    for name, shape, kind in entries:
+        count = math.prod(shape)
+        tensors[name] = values[offset:offset + count].reshape(shape).to(kind, copy=True)
+        offset += count
+    return tensors
+
+
+def load_table(path: Path, name: str) -> Tuple[torch.Tensor, torch.Tensor]:
+    """Returns the rows of a table in a checkpoint: their ids, ascending, and a tensor with a row for each id.
+
+    Rows that no gradient has touched are not saved. `sluicectl table export` also writes the optimizer's slots.
+
+    Args:
+      path: as for load_checkpoint().
+      name: the table's, for example that of the RemoteEmbedding in the model.
+
+    Raises:
+      FileNotFoundError: there is no such checkpoint.
+      ValueError: as in load_checkpoint(), or the checkpoint has no such table; the message names those that it has.
+    """
+    with _opened(path) as handle:
+        saved = _library.SavedRows()
+        code = library.sluice_checkpoint_read_table(handle, name.encode(), ctypes.byref(saved))
+        if code == _library.NOT_FOUND:
+            raise ValueError(str(_library.last_error(code)))
+        _check(code)
+        ids = torch.empty(saved.count, dtype=torch.int64)
+        rows = torch.empty(saved.count, saved.width, dtype=torch.float32)
+        ctypes.memmove(ids.data_ptr(), saved.ids, saved.count * 8)
+        ctypes.memmove(rows.data_ptr(), saved.rows, rows.numel() * 4)
+    if saved.count and int(ids.min()) < 0:
+        raise ValueError(f"the table {name} has ids of 2^63 and more, which no tensor of PyTorch holds; write it to a file "
+                         "with: sluicectl table export")
+    return ids, rows
+
+
+def _entry(tensor: _library.Tensor) -> Tuple[str, List[int], torch.dtype]:
+    return tensor.name.decode(), [tensor.shape[i] for i in range(tensor.dimensions)], _TYPES[tensor.type]
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[ctypes.c_void_p]:
+    handle = ctypes.c_void_p()
+    _check(library.sluice_checkpoint_open(os.fsencode(path), ctypes.byref(handle)))
     try:
-        header = json.loads(data[8:8 + size])
-        entries = {name: (_TYPES[entry["dtype"]], [int(side) for side in entry["shape"]],
-                          [int(place) for place in entry["data_offsets"]])
-                   for name, entry in header.items() if name != "__metadata__" and not name.startswith(_OWN)}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} does not begin with the header of a safetensors file of Sluice") from error
-    metadata = header.get("__metadata__", {})
-    if (not entries and _STATE in metadata) or _STRIPE in metadata:
-        raise ValueError(f"{path} is one of the files of a checkpoint of several servers; write the tensors to one file "
-                         "for torch.load() with: sluicectl checkpoint export checkpoint-….safetensors model.pt")
-    return {name: _tensor(path, data, 8 + size, name, *entry) for name, entry in entries.items()}
+        yield handle
+    finally:
+        library.sluice_checkpoint_free(handle)
 
 
-def _tensor(path: str, data: Any, base: int, name: str, kind: torch.dtype, shape: List[int],
-            place: List[int]) -> torch.Tensor:
-    """Returns a tensor of that type and shape, whose bytes lie at `place`, [begin, end), after `base`."""
-    count = math.prod(shape)
-    size = count * torch.empty(0, dtype=kind).element_size()
-    if len(place) != 2 or place[0] < 0 or min(shape, default=0) < 0 or place[1] - place[0] != size:
-        raise ValueError(f"{path} has {name} of shape {shape} at bytes {place}, expected {size} bytes")
-    if base + place[1] > len(data):
-        raise ValueError(f"{path} ends within {name}; was it cut?")
-    if count == 0:
-        return torch.empty(shape, dtype=kind)
-    return torch.frombuffer(data, dtype=kind, count=count, offset=base + place[0]).reshape(shape).clone()
-
-
-def _newest(folder: str) -> str:
-    """Returns the checkpoint of the highest step; of two with one step, that of the later incarnation."""
-    found = []
-    for name in os.listdir(folder):
-        stem, extension = os.path.splitext(name)
-        parts = stem.split("-")
-        if extension == ".safetensors" and parts[0] == "checkpoint" and parts[-1].isdigit():
-            path = os.path.join(folder, name)
-            found.append((int(parts[-1]), os.path.getmtime(path), path))
-    if not found:
-        raise FileNotFoundError(f"{folder} has no checkpoint (checkpoint-*.safetensors)")
-    return max(found)[-1]
+def _check(code: int) -> None:
+    """Raises what Python calls an error of files."""
+    if code == _library.OK:
+        return
+    message = str(_library.last_error(code))
+    if code == _library.NOT_FOUND:
+        raise FileNotFoundError(message)
+    if code in (_library.UNAVAILABLE, _library.RESOURCE_EXHAUSTED):  # the disk, or the memory
+        raise OSError(message)
+    raise ValueError(message)

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """How probable each class is of an image: what predict_main.cc does, in Python.
 
-usage: predict.py FILE IMAGES INDEX
+usage: predict.py CHECKPOINT IMAGES INDEX
 
-FILE holds a LeNet: a checkpoint of one server, or what `tools/sluicectl checkpoint export` wrote of one or
-several; IMAGES is an IDX file, plain or .gz.
+CHECKPOINT is of a LeNet: a file of one server or of several, their --checkpoint-dir, which means its newest, or what
+`tools/sluicectl checkpoint export` wrote. IMAGES is an IDX file, plain or .gz. The package `sluice` must be installed,
+or in PYTHONPATH (worker/python).
 """
 
 import gzip
-import json
+import os
 import sys
+import zipfile
 
+import sluice
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -33,19 +36,11 @@ class LeNet(nn.Module):
         return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x)))))
 
 
-def read_checkpoint(path):
-    """The model's tensors of a safetensors file. Its checksum is not looked at: see sluicectl."""
-    with open(path, "rb") as file:
-        data = bytearray(file.read())
-    start = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:start])
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__" or name.startswith("sluice:"):  # the server's own
-            continue
-        begin, end = (start + offset for offset in entry["data_offsets"])
-        tensors[name] = torch.frombuffer(data[begin:end], dtype=torch.float32).reshape(entry["shape"])
-    return tensors
+def read_parameters(path):
+    """The model's tensors: of a checkpoint, or of a file that torch.save() or the export wrote."""
+    if os.path.isfile(path) and zipfile.is_zipfile(path):
+        return torch.load(path)
+    return sluice.load_checkpoint(path)
 
 
 def read_image(path, index):
@@ -59,7 +54,7 @@ def read_image(path, index):
 
 def main(path, images, index):
     model = LeNet()
-    model.load_state_dict(read_checkpoint(path) if path.endswith(".safetensors") else torch.load(path))
+    model.load_state_dict(read_parameters(path))
     model.eval()
     with torch.no_grad():
         probabilities = F.softmax(model(read_image(images, int(index))), 1)[0]

@@ -1,10 +1,11 @@
 // A program that uses what was trained: how probable each class is of an image.
 //
-//   predict FILE IMAGES INDEX
+//   predict CHECKPOINT IMAGES INDEX
 //
-// FILE holds a LeNet that was trained on Fashion-MNIST: a checkpoint of one server, or what
-// `tools/sluicectl checkpoint export` wrote of one or several; IMAGES is an IDX file, plain or .gz.
-// predict.py is the same in Python. Exit codes: 0 done; 1 failed; 2 bad command line.
+// CHECKPOINT is of a LeNet that was trained on Fashion-MNIST: a file of one server or of several,
+// their --checkpoint-dir, which means its newest, or what `tools/sluicectl checkpoint export`
+// wrote. IMAGES is an IDX file, plain or .gz. predict.py is the same in Python. Exit codes: 0 done;
+// 1 failed; 2 bad command line.
 
 #include <torch/torch.h>
 
@@ -49,7 +50,7 @@ int Fail(const absl::Status& status) {
 int main(int argc, char** argv) {
   int64_t index = 0;
   if (argc != 4 || !absl::SimpleAtoi(argv[3], &index)) {
-    std::cerr << "usage: " << sluice::CalledAs("predict") << " FILE IMAGES INDEX\n";
+    std::cerr << "usage: " << sluice::CalledAs("predict") << " CHECKPOINT IMAGES INDEX\n";
     return 2;
   }
   const auto model = sluice::MakeModel("lenet");  // or any module of your own

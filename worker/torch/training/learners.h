@@ -31,8 +31,8 @@ struct LearnerOptions {
   bool overlap = false;
   LearningRateSchedule schedule;  // local learner only; a remote learner uses the server's
   uint64_t seed = 1;              // of the random numbers of the model's first parameters
-  // File of first parameters, see LoadStateDict(); empty: random. Not for a model with tables,
-  // whose rows no such file has.
+  // The first parameters, see LoadStateDict(); empty: random. Not for a model with tables, whose
+  // rows such a file does not bring to the server.
   std::string init_from;
   int threads = 1;  // of LibTorch
   // Called after each batch, with the model as it is then; may be null.
