@@ -175,8 +175,8 @@ absl::StatusOr<PullHeader> ParameterFollower::Pull(Step min_step, const Target& 
   }
 }
 
-// All pulls wait for the same step, so they are answered with it, unless it is made before the last
-// of them arrives. Then they are repeated for a step that is further ahead. After the last step no
+// With one server all pulls wait for the same step, so they are answered with it, unless it is made
+// before the last of them arrives. Then they are repeated for a step that is further ahead. After the last step no
 // other is made, so the repetition ends there at the latest.
 absl::StatusOr<PullHeader> ParameterFollower::PullTogether(Step min_step, const Target& to) {
   for (uint64_t ahead = 1;; ahead = std::min(2 * ahead, kMostAhead)) {
@@ -196,12 +196,18 @@ absl::StatusOr<PullHeader> ParameterFollower::PullOnce(Step min_step, const Targ
   request.whole = true;
   const std::unique_ptr<PendingPull> parameters = connection_->StartPull(request);
   std::vector<std::unique_ptr<PendingPull>> pulls;
-  for (const auto& part : to.parts) pulls.push_back(connection_->StartRowPull(request, part));
+  const auto start = [&] {
+    pulls.push_back(connection_->StartRowPull(request, to.parts[pulls.size()]));
+  };
+  // Several servers take a session's pulls one after the other.
+  const bool together = welcome_->servers.size() < 2;
+  while (together && pulls.size() < to.parts.size()) start();
   auto header = parameters->Read(to.parameters);
   if (!header.ok()) return header;
   *newest = header->step;
   absl::Span<float> left = to.rows;
-  for (size_t i = 0; i < pulls.size(); ++i) {
+  for (size_t i = 0; i < to.parts.size(); ++i) {
+    if (i == pulls.size()) start();
     const uint64_t size = ElementsOf(to.parts[i]);
     const auto rows = pulls[i]->Read(left.first(size));
     if (!rows.ok()) return rows.status();
