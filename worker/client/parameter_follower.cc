@@ -176,8 +176,8 @@ absl::StatusOr<PullHeader> ParameterFollower::Pull(Step min_step, const Target& 
 }
 
 // With one server all pulls wait for the same step, so they are answered with it, unless it is made
-// before the last of them arrives. Then they are repeated for a step that is further ahead. After the last step no
-// other is made, so the repetition ends there at the latest.
+// before the last of them arrives. Then they are repeated for a step that is further ahead. After
+// the last step no other is made, so the repetition ends there at the latest.
 absl::StatusOr<PullHeader> ParameterFollower::PullTogether(Step min_step, const Target& to) {
   for (uint64_t ahead = 1;; ahead = std::min(2 * ahead, kMostAhead)) {
     Step newest;
