@@ -134,21 +134,15 @@ class ParameterClient {
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
   absl::Status Rejoin();
   absl::Status CheckHasRows() const;
-  absl::StatusOr<uint64_t> RowElements(const std::vector<RowIds>& rows) const;
-  uint64_t ElementsOf(const std::vector<RowPull::Part>& parts) const;
+  const std::vector<TableSpec>& tables() const { return request_.layout.tables(); }
+  absl::Status CheckTables(const std::vector<RowIds>& rows) const;
+  uint64_t SizeOf(const std::vector<RowPull::Part>& parts) const;
   absl::Status CheckFinish(const RowPull& pull, absl::Span<float> to) const;
   PullRequest RowRequest() const;
   absl::Status FitRowCache();
-  std::vector<RowIds> NotCached(const std::vector<RowIds>& rows);
   void StartPart(RowPull::Part& part);
   absl::Status ReadParts(std::vector<RowPull::Part>& parts, absl::Span<float> to);
   absl::Status ReadWhole(std::vector<RowPull::Part>& parts, std::vector<float>* to);
-  class RowsSent;
-  struct RowGaps {
-    std::vector<RowIds> rows;
-    std::vector<absl::Span<float>> places;  // where each belongs
-  };
-  RowGaps Fill(const std::vector<RowIds>& rows, RowsSent sent, absl::Span<float> to);
   absl::Status ReadBesideCache(RowPull& pull, absl::Span<float> to);
   void KeepRows(const RowPull::Part& part, absl::Span<const float> rows);
   absl::Status ReadPart(RowPull::Part& part, absl::Span<float> to);

@@ -2,11 +2,13 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "worker/client/cached_rows.h"
 #include "worker/client/parameter_client.h"
 #include "worker/connection/call_retry.h"
 
@@ -44,32 +46,6 @@ std::vector<RowPull::Part> UnreadParts(const std::vector<RowIds>& rows) {
 
 }  // namespace
 
-// The rows of parts that were read, in their order.
-class ParameterClient::RowsSent {
- public:
-  RowsSent(const std::vector<RowPull::Part>& parts, absl::Span<const float> rows) : rows_(rows) {
-    for (const RowPull::Part& part : parts) {
-      for (const RowIds& of_table : part.rows) {
-        for (const RowId id : of_table.ids) names_.emplace_back(of_table.table, id);
-      }
-    }
-  }
-
-  // The next row if it is that one, else null.
-  const float* Take(uint32_t table, RowId id, uint32_t width) {
-    if (next_ == names_.size() || names_[next_] != std::make_pair(table, id)) return nullptr;
-    ++next_;
-    const float* const row = rows_.data();
-    rows_.remove_prefix(width);
-    return row;
-  }
-
- private:
-  std::vector<std::pair<uint32_t, RowId>> names_;
-  size_t next_ = 0;
-  absl::Span<const float> rows_;
-};
-
 void ParameterClient::SetRows(RowGradients rows) {
   const EncodingChoice& choice = encoding_.choice;
   if (!choice.automatic() && SuitsRows(choice.encoding)) {
@@ -94,9 +70,10 @@ void ParameterClient::StartPart(RowPull::Part& part) {
 RowPull ParameterClient::StartRows(const std::vector<RowIds>& rows) {
   RowPull pull;
   pull.rows = rows;
-  const bool sound = RowElements(rows).ok();
+  const bool sound = CheckTables(rows).ok();
   const bool cached = sound && row_cache_ != nullptr;
-  pull.parts = UnreadParts(cached ? NotCached(rows) : rows);
+  if (cached) row_cache_->Use(welcome_.incarnation);
+  pull.parts = UnreadParts(cached ? NotIn(*row_cache_, rows, RowRequest().min_step) : rows);
   if (!pull.parts.empty() && sound && !left_) StartPart(pull.parts.front());
   return pull;
 }
@@ -105,24 +82,20 @@ absl::Status ParameterClient::PullRows(const std::vector<RowIds>& rows, absl::Sp
   return FinishRows(StartRows(rows), to);
 }
 
-absl::StatusOr<uint64_t> ParameterClient::RowElements(const std::vector<RowIds>& rows) const {
-  const std::vector<TableSpec>& tables = request_.layout.tables();
-  uint64_t elements = 0;
+absl::Status ParameterClient::CheckTables(const std::vector<RowIds>& rows) const {
   for (const RowIds& of_table : rows) {
-    if (of_table.table >= tables.size()) {
-      return MakeError(
-          Reason::kBadArgument,
-          absl::StrCat("rows of table ", of_table.table, " are pulled, and the model has ",
-                       tables.size(), " tables, which are counted from 0"));
-    }
-    elements += of_table.ids.size() * tables[of_table.table].width;
+    if (of_table.table < tables().size()) continue;
+    return MakeError(
+        Reason::kBadArgument,
+        absl::StrCat("rows of table ", of_table.table, " are pulled, and the model has ",
+                     tables().size(), " tables, which are counted from 0"));
   }
-  return elements;
+  return absl::OkStatus();
 }
 
-uint64_t ParameterClient::ElementsOf(const std::vector<RowPull::Part>& parts) const {
+uint64_t ParameterClient::SizeOf(const std::vector<RowPull::Part>& parts) const {
   uint64_t elements = 0;
-  for (const RowPull::Part& part : parts) elements += *RowElements(part.rows);
+  for (const RowPull::Part& part : parts) elements += ElementsOf(part.rows, tables());
   return elements;
 }
 
@@ -131,11 +104,12 @@ absl::Status ParameterClient::CheckFinish(const RowPull& pull, absl::Span<float>
     return absl::FailedPreconditionError(
         "rows are pulled after this worker has left the job; pull them before it leaves");
   }
-  const auto expected = RowElements(pull.rows);
-  if (!expected.ok()) return expected.status();
-  if (to.size() == *expected) return absl::OkStatus();
+  const absl::Status known = CheckTables(pull.rows);
+  if (!known.ok()) return known;
+  const uint64_t expected = ElementsOf(pull.rows, tables());
+  if (to.size() == expected) return absl::OkStatus();
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("the rows to pull have ", *expected,
+                   absl::StrCat("the rows to pull have ", expected,
                                 " elements, and there is memory for ", to.size()));
 }
 
@@ -143,13 +117,13 @@ absl::Status ParameterClient::FinishRows(RowPull pull, absl::Span<float> to) {
   const absl::Status sound = CheckFinish(pull, to);
   if (!sound.ok()) return sound;
   for (const RowIds& of_table : pull.rows) row_counts_.given += of_table.ids.size();
-  const bool all_sent = ElementsOf(pull.parts) == to.size();
+  const bool all_sent = SizeOf(pull.parts) == to.size();
   return all_sent ? ReadParts(pull.parts, to) : ReadBesideCache(pull, to);
 }
 
 absl::Status ParameterClient::ReadParts(std::vector<RowPull::Part>& parts, absl::Span<float> to) {
   for (RowPull::Part& part : parts) {
-    const absl::Span<float> rows = to.first(*RowElements(part.rows));
+    const absl::Span<float> rows = to.first(ElementsOf(part.rows, tables()));
     if (part.pull == nullptr) StartPart(part);
     const absl::Status read = ReadPart(part, rows);
     if (!read.ok()) return read;
@@ -162,7 +136,7 @@ absl::Status ParameterClient::ReadParts(std::vector<RowPull::Part>& parts, absl:
 }
 
 absl::Status ParameterClient::ReadWhole(std::vector<RowPull::Part>& parts, std::vector<float>* to) {
-  to->resize(ElementsOf(parts));
+  to->resize(SizeOf(parts));
   return ReadParts(parts, absl::MakeSpan(*to));
 }
 
@@ -227,53 +201,13 @@ absl::Status ParameterClient::FitRowCache() {
   return absl::OkStatus();
 }
 
-std::vector<RowIds> ParameterClient::NotCached(const std::vector<RowIds>& rows) {
-  row_cache_->Use(welcome_.incarnation);
-  const Step now = RowRequest().min_step;
-  std::vector<RowIds> missing;
-  for (const RowIds& of_table : rows) {
-    RowIds lacks = {of_table.table, {}};
-    for (const RowId id : of_table.ids) {
-      if (row_cache_->Find(of_table.table, id, now) == nullptr) lacks.ids.push_back(id);
-    }
-    if (!lacks.ids.empty()) missing.push_back(std::move(lacks));
-  }
-  return missing;
-}
-
 void ParameterClient::KeepRows(const RowPull::Part& part, absl::Span<const float> rows) {
   row_cache_->Use(welcome_.incarnation);
   for (const RowIds& of_table : part.rows) {
-    const uint64_t size = of_table.ids.size() * request_.layout.tables()[of_table.table].width;
+    const uint64_t size = of_table.ids.size() * tables()[of_table.table].width;
     row_cache_->Put(of_table.table, of_table.ids, rows.first(size), part.step);
     rows.remove_prefix(size);
   }
-}
-
-// Writes rows to `to`: those that the server has sent, and the others from the cache. Returns those
-// that the cache has no more.
-ParameterClient::RowGaps ParameterClient::Fill(const std::vector<RowIds>& rows, RowsSent sent,
-                                               absl::Span<float> to) {
-  row_cache_->Use(welcome_.incarnation);
-  const Step now = RowRequest().min_step;
-  RowGaps gaps;
-  for (const RowIds& of_table : rows) {
-    const uint32_t width = request_.layout.tables()[of_table.table].width;
-    RowIds missing = {of_table.table, {}};
-    for (const RowId id : of_table.ids) {
-      const float* row = sent.Take(of_table.table, id, width);
-      if (row == nullptr) row = row_cache_->Find(of_table.table, id, now);
-      if (row == nullptr) {
-        missing.ids.push_back(id);
-        gaps.places.push_back(to.first(width));
-      } else {
-        std::copy_n(row, width, to.begin());
-      }
-      to.remove_prefix(width);
-    }
-    if (!missing.ids.empty()) gaps.rows.push_back(std::move(missing));
-  }
-  return gaps;
 }
 
 // What the cache had when the pull began may be too old by now, or have lost its place: that is
@@ -282,7 +216,9 @@ absl::Status ParameterClient::ReadBesideCache(RowPull& pull, absl::Span<float> t
   std::vector<float> sent;
   const absl::Status read = ReadWhole(pull.parts, &sent);
   if (!read.ok()) return read;
-  const RowGaps gaps = Fill(pull.rows, RowsSent(pull.parts, sent), to);
+  row_cache_->Use(welcome_.incarnation);
+  const RowGaps gaps =
+      FillRows(pull.rows, RowsSent(pull.parts, sent), *row_cache_, RowRequest().min_step, to);
   std::vector<RowPull::Part> parts = UnreadParts(gaps.rows);
   const absl::Status filled = ReadWhole(parts, &sent);
   if (!filled.ok()) return filled;

@@ -67,19 +67,11 @@ absl::Status ParameterFollower::CheckRows(const std::vector<RowIds>& rows,
         absl::StrCat(ids, " rows are followed, and a server gives an observer at most ",
                      kMostFollowedIds, " of one step; test with fewer"));
   }
-  const uint64_t elements = ElementsOf(rows);
+  const uint64_t elements = ElementsOf(rows, request_.layout.tables());
   if (to.size() == elements) return absl::OkStatus();
   return MakeError(Reason::kBadArgument,
                    absl::StrCat("the rows to follow have ", elements,
                                 " elements, and there is memory for ", to.size()));
-}
-
-uint64_t ParameterFollower::ElementsOf(const std::vector<RowIds>& rows) const {
-  uint64_t elements = 0;
-  for (const RowIds& of_table : rows) {
-    elements += of_table.ids.size() * request_.layout.tables()[of_table.table].width;
-  }
-  return elements;
 }
 
 absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t every,
@@ -208,7 +200,7 @@ absl::StatusOr<PullHeader> ParameterFollower::PullOnce(Step min_step, const Targ
   absl::Span<float> left = to.rows;
   for (size_t i = 0; i < to.parts.size(); ++i) {
     if (i == pulls.size()) start();
-    const uint64_t size = ElementsOf(to.parts[i]);
+    const uint64_t size = ElementsOf(to.parts[i], request_.layout.tables());
     const auto rows = pulls[i]->Read(left.first(size));
     if (!rows.ok()) return rows.status();
     left.remove_prefix(size);

@@ -81,7 +81,6 @@ class ParameterFollower {
 
   absl::StatusOr<absl::optional<FollowedStep>> Next(uint64_t every, const Target& to);
   absl::Status CheckRows(const std::vector<RowIds>& rows, absl::Span<const float> to) const;
-  uint64_t ElementsOf(const std::vector<RowIds>& rows) const;
   absl::Status Join();
   absl::Status TryJoin();
   absl::Status AwaitServer();

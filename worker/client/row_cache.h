@@ -28,6 +28,8 @@ class RowCache {
   // The server's incarnation, of which all rows are; those of another one are forgotten.
   void Use(Incarnation incarnation);
 
+  uint32_t width(uint32_t table) const { return tables_[table].width; }
+
   // The row if it is here and young enough for a worker that is at step `now`, else null. Valid
   // until the next Put() or Use().
   const float* Find(uint32_t table, RowId id, Step now);

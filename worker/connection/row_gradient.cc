@@ -54,6 +54,13 @@ SharedFloats Pick(const RowGradient& gradient, absl::Span<const uint64_t> places
 
 }  // namespace
 
+uint64_t ElementsOf(const std::vector<RowIds>& rows, const std::vector<TableSpec>& tables) {
+  uint64_t elements = 0;
+  for (const RowIds& of_table : rows)
+    elements += of_table.ids.size() * tables[of_table.table].width;
+  return elements;
+}
+
 uint64_t ElementsOf(const RowGradients& gradients) {
   uint64_t elements = 0;
   for (const RowGradient& gradient : gradients) elements += gradient.values.values.size();

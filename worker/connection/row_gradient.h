@@ -11,6 +11,7 @@
 #include "common/encoding/encoding.h"
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/shared_floats.h"
+#include "common/tensor/table_spec.h"
 
 namespace sluice {
 
@@ -27,6 +28,8 @@ using RowGradients = std::vector<RowGradient>;
 // Ids that a server takes in one pull of rows.
 inline constexpr size_t kMaxPulledIds = 400'000;
 
+// `tables` are the layout's, and the rows are of them.
+uint64_t ElementsOf(const std::vector<RowIds>& rows, const std::vector<TableSpec>& tables);
 uint64_t ElementsOf(const RowGradients& gradients);
 // What PushHeader::row_bytes counts.
 uint64_t RowBytesOf(const RowGradients& gradients);
