@@ -1,5 +1,6 @@
 #include "common/checkpoint/file_names.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -70,6 +71,12 @@ absl::optional<RowsName> RowsName::Parse(absl::string_view file_name) {
 bool operator<(const RowsName& a, const RowsName& b) {
   return std::tie(a.incarnation, a.step, a.place.stripes, a.place.stripe) <
          std::tie(b.incarnation, b.step, b.place.stripes, b.place.stripe);
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return path.substr(0, std::max<size_t>(slash, 1));
 }
 
 }  // namespace sluice

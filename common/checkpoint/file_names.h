@@ -54,6 +54,9 @@ struct RowsName {
 
 bool operator<(const RowsName& a, const RowsName& b);
 
+// The directory of a path, where the other files of its checkpoint are; "." if it names none.
+std::string DirectoryOf(const std::string& path);
+
 }  // namespace sluice
 
 #endif  // SLUICE_COMMON_CHECKPOINT_FILE_NAMES_H_

@@ -23,12 +23,6 @@ bool Exists(FileSystem& files, const std::string& path) {
   return files.List(path).ok() || files.Open(path).ok();
 }
 
-std::pair<std::string, std::string> SplitPath(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return {".", path};
-  return {path.substr(0, std::max<size_t>(slash, 1)), path.substr(slash + 1)};
-}
-
 // The words of a list; one word, if that is the name of something.
 std::vector<std::string> WordsOf(FileSystem& files, const std::string& where) {
   if (Exists(files, where)) return {where};
@@ -74,7 +68,7 @@ absl::StatusOr<CheckpointPlace> FindPlace(FileSystem& files, const std::string& 
   } else {
     place.file = words.front();
   }
-  place.directories = {SplitPath(place.file).first};
+  place.directories = {DirectoryOf(place.file)};
   place.directories.insert(place.directories.end(), words.begin() + 1, words.end());
   return place;
 }
@@ -90,7 +84,7 @@ absl::Status CheckDirectories(FileSystem& files, const CheckpointPlace& place) {
 
 // A file with a checkpoint's name must have that one: else somebody has renamed it.
 absl::Status CheckName(const std::string& path, const CheckpointSource& source) {
-  const auto name = CheckpointName::Parse(SplitPath(path).second);
+  const auto name = CheckpointName::Parse(path.substr(path.rfind('/') + 1));
   if (!name.has_value()) return absl::OkStatus();
   if (name->incarnation == source.incarnation && name->step == source.step) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(path, " holds step ", source.step.value(),

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/checkpoint/file_names.h"
 #include "common/checkpoint/reading/read_progress.h"
 #include "common/checkpoint/reading/row_chain.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
@@ -10,11 +11,6 @@
 
 namespace sluice {
 namespace {
-
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
-}
 
 void AddRows(StripeCheckpoint stripe, ShardCheckpoint* state) {
   state->rows = std::move(stripe.rows);

@@ -51,11 +51,6 @@ absl::StatusOr<ShardCheckpoint> Read(const std::string& path, const CommonFlags&
   return ReadWholeCheckpoint(RealFileSystem(), path, ProgressOf(flags));
 }
 
-std::string DirectoryOf(const std::string& path) {
-  const std::string directory = std::filesystem::path(path).parent_path();
-  return directory.empty() ? "." : directory;
-}
-
 // An error of a file, which is no error of a connection, whatever its code.
 absl::Status FileError(const absl::Status& status) { return absl::DataLossError(status.message()); }
 

@@ -6,20 +6,10 @@
 #include "worker/data/tables/sample_numbers.h"
 
 namespace sluice {
-namespace {
-
-std::vector<float> Factor(uint64_t seed, float scale) {
-  std::vector<float> factor(CellData::kSide * CellData::kRank);
-  SampleNumbers numbers(seed, 0);
-  for (float& number : factor) number = scale * numbers.Normal();
-  return factor;
-}
-
-}  // namespace
 
 CellData::CellData()
-    : left_(Factor(kHiddenSeed, 1 / std::sqrt(static_cast<float>(kRank)))),
-      right_(Factor(kHiddenSeed + 1, 1)),
+    : left_(Normals(kHiddenSeed, kSide * kRank, 1 / std::sqrt(static_cast<float>(kRank)))),
+      right_(Normals(kHiddenSeed + 1, kSide * kRank, 1)),
       test_(Cells(kTestSeed, FirstNumbers(kTestSamples))) {}
 
 Batch CellData::MakeBatch(absl::Span<const int64_t> rows, int64_t epoch, int64_t /*step*/) const {

@@ -11,13 +11,6 @@ namespace {
 
 constexpr size_t kHidden = 3;  // numbers of a hidden vector
 
-std::vector<float> Normals(uint64_t seed, int64_t count, float scale) {
-  std::vector<float> normals(static_cast<size_t>(count));
-  SampleNumbers numbers(seed, 0);
-  for (float& number : normals) number = scale * numbers.Normal();
-  return normals;
-}
-
 }  // namespace
 
 ClickData::ClickData() : weights_(Normals(kHiddenSeed + kFields, kNumbers, 0.3F)) {

@@ -4,9 +4,11 @@
 #ifndef SLUICE_WORKER_DATA_TABLES_SAMPLE_NUMBERS_H_
 #define SLUICE_WORKER_DATA_TABLES_SAMPLE_NUMBERS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <vector>
 
 #include "common/tensor/table_spec.h"
 
@@ -30,6 +32,14 @@ class SampleNumbers {
  private:
   uint64_t state_;
 };
+
+// That many normally distributed numbers, times `scale`, of the first sample of a seed.
+inline std::vector<float> Normals(uint64_t seed, int64_t count, float scale) {
+  std::vector<float> normals(static_cast<size_t>(count));
+  SampleNumbers numbers(seed, 0);
+  for (float& number : normals) number = scale * numbers.Normal();
+  return normals;
+}
 
 }  // namespace sluice
 

@@ -91,6 +91,12 @@ class CheckpointReaderTest : public ::testing::TestWithParam<uint32_t> {
   FloatBuffer read_;
 };
 
+TEST(DirectoryOfTest, IsWhereTheOtherFilesOfACheckpointAre) {
+  EXPECT_EQ(DirectoryOf("run/1/checkpoint"), "run/1");
+  EXPECT_EQ(DirectoryOf("checkpoint"), ".");
+  EXPECT_EQ(DirectoryOf("/checkpoint"), "/");
+}
+
 INSTANTIATE_TEST_SUITE_P(Servers, CheckpointReaderTest, ::testing::Values(1, 2, 3, 4));
 
 TEST_P(CheckpointReaderTest, ReadsTheBitsOfAFileAndOfTheNewestInADirectory) {
