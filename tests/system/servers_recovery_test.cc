@@ -27,6 +27,8 @@ using ::testing::Not;
 
 constexpr int kSteps = 400;
 const Words kJournal = {"--durability=journal"};
+// A server that starts after the first one has ended waits for it as long as that.
+const Words kImpatient = {"--server-lease=10"};
 
 class ServersRecoveryTest : public ServersByHand {
  protected:
@@ -139,7 +141,7 @@ TEST_F(ServersRecoveryTest, GoBackTogetherBecauseTrainingDiverges) {
     workers_.clear();
     // Each step takes a while, so that the job is not over when the server sees that it diverges. A
     // worker takes for the rate what a step subtracts for 1 of its own gradient: 2 or 2 / 3.
-    const Words slow = {"--batch-time=0.002", "--bad-from-step=100"};
+    const Words slow = {"--batch-time=0.002", "--elements=8192", "--bad-from-step=100"};
     workers_.push_back(StartWorker(1, 1000, With(slow, {"--bad-above-rate=1.5"})));
     workers_.push_back(StartWorker(3, 1000, With(slow, {"--bad-above-rate=0.5"})));
     ExpectExitCodes(workers_, 0);
@@ -164,7 +166,7 @@ TEST_F(ServersRecoveryTest, RefuseTheJournalsOfAnotherNumberOfServers) {
   StartWorkers(kWithoutEnd);
   ASSERT_THAT(WaitForAccepted(first(), 30), IsOk());
   for (const int index : {0, 1, 2}) Kill(index);
-  StartAllSaving(2, kJournal);
+  StartAllSaving(2, With(kJournal, kImpatient));
   ExpectExitCodes(servers_, 1);
   EXPECT_THAT(servers_[0]->output(),
               HasSubstr("which 3 servers have made, and only as many can repeat them, not 2"));
@@ -179,7 +181,7 @@ TEST_F(ServersRecoveryTest, SayWhichServerLacksStepsThatWereDurable) {
   for (const std::string& file : FilesOf(2, "journal-")) {
     std::filesystem::remove(DirectoryOf(2) + "/" + file);
   }
-  StartAllSaving(kServers, kJournal);
+  StartAllSaving(kServers, With(kJournal, kImpatient));
   ExpectExitCodes(servers_, 1);
   EXPECT_THAT(servers_[0]->output(), HasSubstr(" was durable, but server 2 of 3 can repeat its "
                                                "steps only up to step "));
@@ -204,7 +206,7 @@ TEST_F(ServersRecoveryTest, SayWhichFileIsMissing) {
   for (const std::string& file : FilesOf(1, "stripe-")) {
     std::filesystem::remove(DirectoryOf(1) + "/" + file);
   }
-  StartAllSaving();
+  StartAllSaving(kServers, kImpatient);
   ExpectExitCodes(servers_, 1);
   EXPECT_THAT(servers_[0]->output(),
               HasSubstr(absl::StrCat(
