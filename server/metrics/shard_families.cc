@@ -9,6 +9,7 @@
 #include "common/protocol/consistency.h"
 #include "common/protocol/optimizer_options.h"
 #include "server/metrics/families.h"
+#include "server/state/wire_bytes.h"
 
 namespace sluice {
 namespace {
@@ -139,17 +140,18 @@ void AddWaits(const ShardStatus& status, Families& families) {
 }
 
 // Encodings that nobody has used are left out.
-void AddEncoded(const TrafficCounters& traffic, uint64_t ChunkBytes::*bytes, Families& families) {
-  for (const auto& [direction, of_direction] :
-       {std::make_pair("received", &traffic.received_by_transform),
-        std::make_pair("sent", &traffic.sent_by_transform)}) {
-    for (size_t i = 0; i < kValueTransforms; ++i) {
-      const ChunkBytes& moved = (*of_direction)[i];
-      if (moved.wire == 0) continue;
-      families.Add({ServerLabel(), {"direction", direction}, {"encoding", kTransformNames[i]}},
-                   AsDouble(moved.*bytes));
-    }
+void AddEncoded(const char* direction, const BytesByTransform& moved, uint64_t ChunkBytes::*bytes,
+                Families& families) {
+  for (size_t i = 0; i < kValueTransforms; ++i) {
+    if (moved[i].wire == 0) continue;
+    families.Add({ServerLabel(), {"direction", direction}, {"encoding", kTransformNames[i]}},
+                 AsDouble(moved[i].*bytes));
   }
+}
+
+void AddEncoded(const TrafficCounters& traffic, uint64_t ChunkBytes::*bytes, Families& families) {
+  AddEncoded("received", traffic.received_by_transform, bytes, families);
+  AddEncoded("sent", traffic.sent_by_transform, bytes, families);
 }
 
 void AddTraffic(const TrafficCounters& traffic, Families& families) {
