@@ -13,6 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "common/base/config_file.h"
 #include "common/base/error.h"
 
@@ -36,18 +38,30 @@ bool IsSet(const std::string& variable) {
   return value != nullptr && *value != '\0';
 }
 
-// Lets the options of `app`, of its groups and of its commands read the environment. Only those
-// that are set get a name of a variable, since CLI11 prints it in the help.
-void ReadEnvironment(CLI::App& app) {
+bool IsGiven(const CLI::Option& option, absl::Span<const char* const> words) {
+  const std::vector<std::string>& names = option.get_lnames();
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return std::any_of(words.begin(), words.end(), [&](absl::string_view word) {
+      return absl::ConsumePrefix(&word, "--") && absl::ConsumePrefix(&word, name) &&
+             (word.empty() || word.front() == '=');
+    });
+  });
+}
+
+// Gives the options of `app`, of its groups and of its commands the values of their variables, if
+// they are not among the words of the command line. CLI11's own envname() does not do: from version
+// 2.4 on it leaves out groups of which no option is given, and ignores values that are not valid.
+void ReadEnvironment(CLI::App& app, absl::Span<const char* const> words) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_lnames().empty()) continue;
     if (option == app.get_help_ptr() || option == app.get_version_ptr()) continue;
     const std::string variable = VariableOf(option->get_lnames().front());
-    if (variable == kConfigVariable) continue;  // CLI11 reads the file before the environment
-    if (IsSet(variable)) option->envname(variable);
+    if (variable == kConfigVariable) continue;  // AddFiles() does it
+    if (IsSet(variable) && !IsGiven(*option, words))
+      option->add_result(std::getenv(variable.c_str()));
   }
   for (CLI::App* inner : app.get_subcommands([](CLI::App*) { return true; })) {
-    ReadEnvironment(*inner);
+    ReadEnvironment(*inner, words);
   }
 }
 
@@ -103,7 +117,8 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
   app.footer(absl::StrCat(app.get_footer(), app.get_footer().empty() ? "" : "\n", kEnvironment));
   const bool reads_environment = !AsksForHelp(app, argc, argv);
   AddFiles(app, reads_environment);
-  if (reads_environment) ReadEnvironment(app);
+  app.clear();  // else a second parse() would, after this
+  if (reads_environment) ReadEnvironment(app, absl::MakeConstSpan(argv, argc));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -108,6 +108,11 @@ class PackageTest(unittest.TestCase):
         files = self.run_inside("dpkg-deb -c /packages/sluice_*.deb | grep -o 'usr/share/sluice/.*[^/]$'").split()
         self.assertEqual(files, ["usr/share/sluice/metrics/alerts.yml", "usr/share/sluice/metrics/grafana.json"])
 
+    def test_2_flags_come_from_the_environment(self):
+        # Each Debian has another version of the library that reads flags.
+        self.assertIn("--workers = seven (set in the environment: SLUICE_WORKERS)",
+                      self.run_inside("! SLUICE_WORKERS=seven sluice_server 2>&1"))
+
     def test_3_bash_completes_flags_and_values(self):
         self.assertEqual(self.completed("sluice_train", "--max-ste"), ["--max-steps=", "--max-step-wait="])
         self.assertEqual(self.completed("sluice_train", "--dataset=mn"), ["mnist"])

@@ -56,6 +56,7 @@ class EnvironmentTest : public ::testing::Test {
   EnvironmentTest() : app_("Does something", "program") {
     CLI::App& group = *app_.add_option_group("Group", "of flags");
     group.add_option("--push-encoding", encoding_);
+    group.add_option("--momentum", momentum_)->check(CLI::Range(0, 1));
     app_.add_option("--workers", workers_)->check(CLI::Range(1, 9));
     CLI::Option* const directory = app_.add_option("--directory", directory_);
     app_.add_option("--every", every_)->needs(directory);
@@ -84,6 +85,7 @@ class EnvironmentTest : public ::testing::Test {
 
   CLI::App app_;
   std::string encoding_ = "none";
+  double momentum_ = 0;
   std::string directory_;
   int workers_ = 1;
   int every_ = 0;
@@ -122,6 +124,11 @@ TEST_F(EnvironmentTest, AnErrorNamesTheVariable) {
   Set("SLUICE_WORKERS", "many");
   EXPECT_THAT(Parse(), HasSubstr("many"));
   EXPECT_THAT(Parse(), HasSubstr("(set in the environment: SLUICE_WORKERS)"));
+}
+
+TEST_F(EnvironmentTest, AnErrorOfAFlagInAGroupNamesTheVariable) {
+  Set("SLUICE_MOMENTUM", "2");
+  EXPECT_THAT(Parse(), HasSubstr("(set in the environment: SLUICE_MOMENTUM)"));
 }
 
 TEST_F(EnvironmentTest, AnErrorOfASwitchNamesTheVariable) {
