@@ -21,7 +21,8 @@ PACKAGE = os.path.join(TREE, "worker", "python")
 PYTHON = "/usr/bin/python3"  # it has the distribution's torch
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1",
-               "SLUICE_LIBRARY": os.path.abspath("worker/c/libsluice.so.0")}
+               "SLUICE_LIBRARY": os.path.abspath("worker/c/libsluice.so.0"),
+               "USE_LIBUV": "0"}  # for DistributedDataParallel: Debian's PyTorch 2.6 has no libuv
 IMAGES = [PYTHON, os.path.join(PACKAGE, "examples", "images.py")]
 SCENARIOS = [PYTHON, os.path.join(HERE, "scenarios.py")]
 

@@ -89,7 +89,7 @@ def what_is_wrong(job):
     for samples in (-1, 0, 2.0, 2**32, "3"):
         expect(ValueError, "expected a whole number from 1 to 4294967295",
                lambda samples=samples: optimizer.step(samples=samples))
-    expect(ValueError, "", lambda: optimizer.step(loss=torch.ones(2)))
+    expect(ValueError, "loss has 2 elements", lambda: optimizer.step(loss=torch.ones(2)))
     model.share_memory()
     expect(sluice.ModelError, "share_memory", optimizer.step)
     optimizer.leave()

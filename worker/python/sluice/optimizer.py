@@ -4,7 +4,7 @@ import ctypes
 import operator
 import weakref
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple, Union
 
 import torch
 
@@ -175,13 +175,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def param_groups(self, groups: List[Dict[str, Any]]) -> None:
         self._inner.param_groups = groups
 
-    @property  # type: ignore[override]
-    def state(self) -> Any:
-        return self._inner.state
+    if not TYPE_CHECKING:  # PyTorch declares them as attributes
 
-    @property  # type: ignore[override]
-    def defaults(self) -> Any:
-        return self._inner.defaults
+        @property
+        def state(self):
+            return self._inner.state
+
+        @property
+        def defaults(self):
+            return self._inner.defaults
 
     def __repr__(self) -> str:
         return f"DistributedOptimizer({self._inner!r})"
@@ -194,7 +196,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def state_dict(self) -> Dict[str, Any]:
         """Returns the groups' options. The state is on the server, which saves it (--checkpoint-dir)."""
-        return self._inner.state_dict()
+        options: Dict[str, Any] = self._inner.state_dict()
+        return options
 
     def load_state_dict(self, state_dict: Any) -> NoReturn:
         raise ModelError("the optimizer's state is on the server; start the server with --checkpoint-dir, and it goes on "
@@ -270,7 +273,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
           DivergedError: the server has ended the job because training diverged.
         """
         if closure is not None:
-            with torch.enable_grad():
+            with torch.set_grad_enabled(True):  # PyTorch 2.6 gives enable_grad() no types
                 loss = closure()
         self._client.check_takes_part()
         self.wait()
@@ -405,7 +408,12 @@ def _table_optimizer(embedding: RemoteEmbedding) -> Tuple[Optional[str], Dict[st
 
 def _loss_of(loss: Any) -> Optional[float]:
     """Returns a loss as a number, or None."""
-    return None if loss is None else float(loss.item() if isinstance(loss, torch.Tensor) else loss)
+    if not isinstance(loss, torch.Tensor):
+        return None if loss is None else float(loss)
+    if loss.numel() != 1:
+        raise ValueError(f"loss has {loss.numel()} elements, expected a number or a tensor of one element; give the batch's "
+                         "mean, loss.mean()")
+    return float(loss.item())
 
 
 def _number_of(samples: Any) -> int:
@@ -560,7 +568,8 @@ class _Overlap:
         for place, member in enumerate(flat.members):
             if member.is_parameter and member.is_view:
                 # PyTorch 1.13 has no register_post_accumulate_grad_hook(): the node that accumulates has the hook.
-                accumulator = member.tensor.expand_as(member.tensor).grad_fn.next_functions[0][0]
+                node: Any = member.tensor.expand_as(member.tensor).grad_fn
+                accumulator = node.next_functions[0][0]
                 accumulator.register_hook(lambda *_, place=place: self._note(place))
                 self._accumulators.append(accumulator)
 
