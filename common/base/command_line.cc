@@ -68,8 +68,7 @@ void ReadEnvironment(CLI::App& app, absl::Span<const char* const> words) {
 // Adds the flags about files of flags. The environment may name a file, too.
 void AddFiles(CLI::App& app, bool reads_environment) {
   const bool named = reads_environment && IsSet(kConfigVariable);
-  AddConfigFlags(app, named ? std::getenv(kConfigVariable) : "",
-                 [](const std::string& flag) { return IsSet(VariableOf(flag)); });
+  AddConfigFlags(app, named ? std::getenv(kConfigVariable) : "");
 }
 
 bool AsksForHelp(const CLI::App& app, int argc, const char* const* argv) {

@@ -128,8 +128,7 @@ std::string Readable(absl::string_view error) {
 // Reads the file for CLI11, which passes its stream.
 class JsonConfig : public CLI::Config {
  public:
-  JsonConfig(const CLI::App& app, SetElsewhere set_elsewhere)
-      : app_(app), set_elsewhere_(std::move(set_elsewhere)) {}
+  explicit JsonConfig(const CLI::App& app) : app_(app) {}
 
   std::string to_config(const CLI::App* app, bool /*default_also*/, bool /*write_description*/,
                         std::string /*prefix*/) const override {
@@ -149,7 +148,7 @@ class JsonConfig : public CLI::Config {
       item.name = key;
       item.inputs = InputsOf(**found, value);
       if (item.inputs.empty()) throw ConfigError(file, WrongValue(**found, value));
-      if (!set_elsewhere_(key)) items.push_back(std::move(item));
+      items.push_back(std::move(item));
     }
     return items;
   }
@@ -182,7 +181,6 @@ class JsonConfig : public CLI::Config {
   }
 
   const CLI::App& app_;
-  const SetElsewhere set_elsewhere_;
 };
 
 // CLI11 stores the number of a named value. The names are in the type: "ENUM:value in {a->1,b->2}".
@@ -213,14 +211,14 @@ bool MayBeGiven(const CLI::Option& option) {
 
 }  // namespace
 
-void AddConfigFlags(CLI::App& app, const std::string& file, SetElsewhere set_elsewhere) {
+void AddConfigFlags(CLI::App& app, const std::string& file) {
   if (app.get_option_no_throw(kConfig) != nullptr) return;
   if (app.get_option_no_throw(kPrintConfig) != nullptr) return;
   app.set_config(kConfig, file,
                  "file of flags, a JSON object such as {\"mode\": \"ssp\", \"slack\": 4}, with "
                  "comments; --print-config writes one",
                  !file.empty());
-  app.config_formatter(std::make_shared<JsonConfig>(app, std::move(set_elsewhere)));
+  app.config_formatter(std::make_shared<JsonConfig>(app));
   app.add_flag(kPrintConfig, "print the flags and their values as --config reads them, and exit")
       ->configurable(false);
 }

@@ -5,20 +5,16 @@
 #define SLUICE_COMMON_BASE_CONFIG_FILE_H_
 
 #include <CLI/CLI.hpp>
-#include <functional>
 #include <string>
 
 namespace sluice {
 
-// Whether the environment sets a flag, which is named without its dashes.
-using SetElsewhere = std::function<bool(const std::string& flag)>;
-
 // Adds --config and --print-config to `app`, unless it has flags of these names. FILE holds one
 // JSON object, from the names of flags to their values, with // and /* */ comments. A key whose
-// flag the command line gives, or for which `set_elsewhere` is true, sets nothing. An unknown key
-// and a value of a wrong type are CLI::ParseErrors that name the file. If `file` is not empty, it
-// is read where the command line does not name another.
-void AddConfigFlags(CLI::App& app, const std::string& file, SetElsewhere set_elsewhere);
+// flag the command line or the environment gives sets nothing. An unknown key and a value of a
+// wrong type are CLI::ParseErrors that name the file. If `file` is not empty, it is read where the
+// command line does not name another.
+void AddConfigFlags(CLI::App& app, const std::string& file);
 
 // Whether --print-config was given to `app`, which has parsed its arguments.
 bool AsksForConfig(const CLI::App& app);
