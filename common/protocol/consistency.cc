@@ -71,7 +71,9 @@ absl::Status Consistency::Validate() const {
                "stale gradients never count there; use bounded, ssp or async mode, or drop "
                "discount_stale");
   }
-  if ((gap_aware == RuleChoice::kOn || ordered_momentum == RuleChoice::kOn) && fresh_only) {
+  const bool on = gap_aware == RuleChoice::kOn || ordered_momentum == RuleChoice::kOn ||
+                  divided_momentum == RuleChoice::kOn;
+  if (on && fresh_only) {
     return Bad(absl::StrCat("a rule for stale gradients is on in ", name, " mode"),
                "stale gradients never count there; use bounded, ssp or async mode, or leave the "
                "rules to the server (auto)");
@@ -91,8 +93,8 @@ absl::Status Consistency::Validate() const {
 bool operator==(const Consistency& a, const Consistency& b) {
   const auto fields = [](const Consistency& c) {
     return std::tie(c.mode, c.quorum, c.max_staleness, c.slack, c.reduction, c.order,
-                    c.discount_stale, c.gap_aware, c.ordered_momentum, c.inconsistent_reads,
-                    c.max_step_wait, c.on_max_step_wait);
+                    c.discount_stale, c.gap_aware, c.ordered_momentum, c.divided_momentum,
+                    c.inconsistent_reads, c.max_step_wait, c.on_max_step_wait);
   };
   return fields(a) == fields(b);
 }
@@ -123,17 +125,21 @@ absl::Status ParseReductionOrder(absl::string_view name, ReductionOrder* order) 
 
 absl::Status ParseStalenessRules(absl::string_view text, Consistency* consistency) {
   const RuleChoice others = text == "auto" ? RuleChoice::kAuto : RuleChoice::kOff;
-  consistency->gap_aware = consistency->ordered_momentum = others;
+  consistency->gap_aware = others;
+  consistency->ordered_momentum = others;
+  consistency->divided_momentum = others;
   if (text == "auto" || text == "none") return absl::OkStatus();
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     if (word == "gap-aware") {
       consistency->gap_aware = RuleChoice::kOn;
     } else if (word == "ordered-momentum") {
       consistency->ordered_momentum = RuleChoice::kOn;
+    } else if (word == "divided-momentum") {
+      consistency->divided_momentum = RuleChoice::kOn;
     } else {
       return Bad(absl::StrCat("the rules for stale gradients are \"", text, "\""),
-                 "expected auto, none, or some of gap-aware and ordered-momentum, separated by "
-                 "commas");
+                 "expected auto, none, or some of gap-aware, ordered-momentum and "
+                 "divided-momentum, separated by commas");
     }
   }
   return absl::OkStatus();

@@ -69,6 +69,10 @@ struct Consistency {
   // as if it had come in time (Shi et al. 2024, "Ordered Momentum for Asynchronous SGD"). Not in
   // sync and backup. In flags and messages kAuto is the default.
   RuleChoice ordered_momentum = RuleChoice::kOff;
+  // beta1 of Adam and AdamW is divided by the number of workers, because staleness acts like
+  // momentum (Mitliagkas et al. 2016, "Asynchrony begets Momentum"). Not in sync and backup. In
+  // flags and messages kAuto is the default.
+  RuleChoice divided_momentum = RuleChoice::kOff;
   // Async only: a pull may return a mixture of the last step and the one that is being written.
   bool inconsistent_reads = false;
   // The time from a step's first gradient (in ssp: from the first worker that waits) until
@@ -93,8 +97,9 @@ absl::string_view ReductionName(Reduction reduction);
 absl::Status ParseReduction(absl::string_view name, Reduction* reduction);
 absl::string_view ReductionOrderName(ReductionOrder order);
 absl::Status ParseReductionOrder(absl::string_view name, ReductionOrder* order);
-// Sets both rules for stale gradients: "auto", "none", or the names of those to be used, separated
-// by commas: "gap-aware", "ordered-momentum". BAD_ARGUMENT if a word is another one.
+// Sets the rules for stale gradients: "auto", "none", or the names of those to be used, separated
+// by commas: "gap-aware", "ordered-momentum", "divided-momentum". BAD_ARGUMENT if a word is another
+// one.
 absl::Status ParseStalenessRules(absl::string_view text, Consistency* consistency);
 absl::string_view StepWaitActionName(StepWaitAction action);
 absl::Status ParseStepWaitAction(absl::string_view name, StepWaitAction* action);

@@ -89,7 +89,9 @@ absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
              &consistency.on_max_step_wait),
       Decode("consistency.gap_aware", kChoices, message.gap_aware(), &consistency.gap_aware),
       Decode("consistency.ordered_momentum", kChoices, message.ordered_momentum(),
-             &consistency.ordered_momentum)};
+             &consistency.ordered_momentum),
+      Decode("consistency.divided_momentum", kChoices, message.divided_momentum(),
+             &consistency.divided_momentum)};
   for (const absl::Status& status : enums) {
     if (!status.ok()) return status;
   }
@@ -115,6 +117,7 @@ v1::Consistency ToProto(const Consistency& consistency) {
   message.set_discount_stale(consistency.discount_stale);
   message.set_gap_aware(Encode(kChoices, consistency.gap_aware));
   message.set_ordered_momentum(Encode(kChoices, consistency.ordered_momentum));
+  message.set_divided_momentum(Encode(kChoices, consistency.divided_momentum));
   message.set_inconsistent_reads(consistency.inconsistent_reads);
   if (consistency.max_step_wait != absl::InfiniteDuration()) {
     *message.mutable_max_step_wait() = ToProto(consistency.max_step_wait);

@@ -161,6 +161,7 @@ StepOrder StepDirector::Prepare(float divisor) {
   order.optimizer.divisor = divisor;
   order.optimizer.learning_rates = terms_.learning_rates;
   order.optimizer.ordered = terms_.ordered;
+  order.optimizer.momentum_divisor = terms_.momentum_divisor;
   order.statistics_divisor = ReductionDivisors().statistics;
   order.row_scale = RowScale(divisor);
   return order;

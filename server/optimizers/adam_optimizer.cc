@@ -10,6 +10,10 @@
 //   v ← beta2 · v + (1 − beta2) · g²
 //   p ← p − learning_rate · (m / (1 − beta1^t)) / (√v / √(1 − beta2^t) + eps)
 // With amsgrad, the largest v so far takes the place of v in the last line.
+//
+// Stale gradients act like momentum (Mitliagkas et al. 2016, "Asynchrony begets Momentum"). So the
+// rule divided-momentum puts beta1 / n in the place of beta1, where n is about the number of
+// workers. While n stays the same, that is Adam with another beta1.
 
 #include <algorithm>
 #include <cmath>
@@ -70,16 +74,17 @@ class AdamRule {
   AdamRule(const Options& o, const OptimizerStep& step, double learning_rate)
       : loop_(o.amsgrad ? Amsgrad : Plain) {
     const auto t = static_cast<double>(step.number);
+    const double beta1 = o.beta1 / step.momentum_divisor;
     c_.divisor = step.divisor;
     c_.penalty = static_cast<float>(o.weight_decay);
     c_.kept = 1;
-    c_.beta1 = static_cast<float>(o.beta1);
-    c_.fresh1 = static_cast<float>(1 - o.beta1);
+    c_.beta1 = static_cast<float>(beta1);
+    c_.fresh1 = static_cast<float>(1 - beta1);
     c_.beta2 = static_cast<float>(o.beta2);
     c_.fresh2 = static_cast<float>(1 - o.beta2);
     c_.root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(o.beta2, t)));
     c_.eps = static_cast<float>(o.eps);
-    c_.rate = static_cast<float>(learning_rate / (1 - std::pow(o.beta1, t)));
+    c_.rate = static_cast<float>(learning_rate / (1 - std::pow(beta1, t)));
   }
 
   void Apply(const StepArrays& arrays) const { loop_(c_, arrays); }

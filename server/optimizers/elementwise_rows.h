@@ -31,6 +31,7 @@ class ElementwiseRows final : public RowOptimizer {
   void Begin(const OptimizerStep& step, double learning_rate) override {
     OptimizerStep of_rows = step;
     of_rows.ordered.reset();
+    of_rows.momentum_divisor = 1;
     of_rows.fresh = true;
     fresh_.emplace(options_, of_rows, learning_rate);
     of_rows.fresh = false;

@@ -35,6 +35,8 @@ struct OptimizerStep {
   // Absent: the optimizer's own momentum. Only SGD with momentum and without Nesterov has another;
   // sgd_optimizer.cc has the formula.
   absl::optional<OrderedMomentum> ordered;
+  // By what beta1 is divided; at least 1. Only Adam and AdamW read it.
+  double momentum_divisor = 1;
   // Whether the slots of all elements begin in this step. Absent: they do in step 1.
   absl::optional<bool> fresh;
 

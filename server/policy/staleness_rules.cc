@@ -23,6 +23,11 @@ bool HasPlainMomentum(const OptimizerConfig& optimizer) {
   return HasPlainMomentum(optimizer.options);
 }
 
+bool IsAdam(const OptimizerOptions& options) {
+  return std::holds_alternative<AdamOptions>(options) ||
+         std::holds_alternative<AdamWOptions>(options);
+}
+
 bool Averages(const OptimizerConfig& optimizer) {
   return std::holds_alternative<AveragingOptions>(optimizer.options);
 }
@@ -50,7 +55,8 @@ std::string ReasonFor(const StalenessRules& rules, const Consistency& consistenc
   if (!AdmitsStale(consistency)) return absl::StrCat("no stale gradient counts in ", mode, " mode");
   if (Averages(optimizer)) return "the workers push parameters, which do not become stale";
   const bool automatic = consistency.gap_aware == RuleChoice::kAuto &&
-                         consistency.ordered_momentum == RuleChoice::kAuto;
+                         consistency.ordered_momentum == RuleChoice::kAuto &&
+                         consistency.divided_momentum == RuleChoice::kAuto;
   if (!rules.any() && automatic) {
     return absl::StrCat(OptimizerTitle(optimizer.options),
                         " divides gradients by their size, and is more accurate without rules");
@@ -58,6 +64,10 @@ std::string ReasonFor(const StalenessRules& rules, const Consistency& consistenc
   if (!rules.any()) return "they were turned off";
   if (!automatic) return "they were asked for";
   if (consistency.discount_stale) return "--discount-stale already weighs gradients by their age";
+  if (rules.divided_momentum) {
+    return absl::StrCat(mode, " mode with ", OptimizerTitle(optimizer.options),
+                        " is most accurate with less momentum");
+  }
   if (rules.ordered_momentum) {
     return absl::StrCat(mode, " mode with SGD and momentum is most accurate with both rules");
   }
@@ -72,6 +82,7 @@ std::string StalenessRules::ToString() const {
   if (discount_stale) names.emplace_back("discount-stale");
   if (gap_aware) names.emplace_back("gap-aware");
   if (ordered_momentum) names.emplace_back("ordered-momentum");
+  if (divided_momentum) names.emplace_back("divided-momentum");
   return absl::StrCat(names.empty() ? "none" : Listed(names), " (", reason, ")");
 }
 
@@ -79,6 +90,9 @@ absl::Status CheckRules(const Consistency& consistency, const OptimizerConfig& o
   if (consistency.ordered_momentum == RuleChoice::kOn && !HasPlainMomentum(optimizer)) {
     return DoesNotFit("ordered-momentum", optimizer,
                       "SGD with a momentum between 0 and 1, without Nesterov, in every group");
+  }
+  if (consistency.divided_momentum == RuleChoice::kOn && !IsAdam(optimizer.options)) {
+    return DoesNotFit("divided-momentum", optimizer, "adam or adamw");
   }
   constexpr absl::string_view kApplied = "an optimizer that the server applies";
   if (consistency.gap_aware == RuleChoice::kOn && Averages(optimizer)) {
@@ -101,6 +115,8 @@ StalenessRules ChooseRules(const Consistency& consistency, const OptimizerConfig
                                      !consistency.discount_stale && !Normalizes(optimizer));
   rules.ordered_momentum =
       slopes && HasPlainMomentum(optimizer) && chosen(consistency.ordered_momentum, true);
+  rules.divided_momentum =
+      slopes && IsAdam(optimizer.options) && chosen(consistency.divided_momentum, true);
   rules.reason = ReasonFor(rules, consistency, optimizer);
   return rules;
 }

@@ -1,8 +1,8 @@
 // Decides what the server does about stale gradients.
 //
 // The choice `auto` follows from the mode and the optimizer alone. It need not change when workers
-// come and go, because both rules measure what they depend on: the gap grows with the staleness,
-// and the decay of momentum follows the number of workers. STALENESS.md in this folder explains
+// come and go, because the rules measure what they depend on: the gap grows with the staleness,
+// and momentum follows the number of workers. STALENESS.md in this folder explains
 // the rules and cites their papers. The functions are pure.
 
 #ifndef SLUICE_SERVER_POLICY_STALENESS_RULES_H_
@@ -21,10 +21,10 @@ struct StalenessRules {
   bool discount_stale = false;
   bool gap_aware = false;
   bool ordered_momentum = false;
+  bool divided_momentum = false;
   std::string reason;  // for people
 
-  // Whether a step depends on how old its gradients are.
-  bool any() const { return discount_stale || gap_aware || ordered_momentum; }
+  bool any() const { return discount_stale || gap_aware || ordered_momentum || divided_momentum; }
   // "gap-aware and ordered-momentum (…)", with the reason.
   std::string ToString() const;
 };

@@ -32,6 +32,8 @@ struct StepTerms {
   uint32_t workers = 1;  // that take part; at least 1
   // Absent: the optimizer's own momentum. StepDirector sets it if `ordered_momentum` is set.
   absl::optional<OrderedMomentum> ordered = absl::nullopt;
+  // By what beta1 is divided: not 1 under the rule Consistency::divided_momentum only.
+  double momentum_divisor = 1;
 };
 
 }  // namespace sluice

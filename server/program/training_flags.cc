@@ -51,7 +51,7 @@ void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
   group
       .add_option("--staleness-rules", flags.staleness_rules,
                   "bounded, ssp, async: what to do about stale gradients: auto, none, or some of "
-                  "gap-aware and ordered-momentum, separated by commas")
+                  "gap-aware, ordered-momentum and divided-momentum, separated by commas")
       ->capture_default_str();
   group.add_flag("--inconsistent-reads", flags.inconsistent_reads,
                  "async: let workers read parameters while they are written");

@@ -28,8 +28,12 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   action.terms.clip_norm = options_.guards.clip_norm;
   action.terms.gap_aware = rules_.gap_aware;
   action.terms.ordered_momentum = rules_.ordered_momentum;
-  if (rules_.ordered_momentum) {
+  if (rules_.ordered_momentum || rules_.divided_momentum) {
     action.terms.workers = std::max(roster_.sessions().CountMembers(), 1u);
+  }
+  if (rules_.divided_momentum) {
+    action.terms.momentum_divisor =
+        std::max(static_cast<double>(action.terms.workers) / settings_.consistency().quorum, 1.0);
   }
   action.contribution = step_.TakeNext();
   if (action.contribution.has_value()) watch_.AddGradient(action.contribution->header);

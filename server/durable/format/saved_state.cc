@@ -212,6 +212,7 @@ std::string EncodeSavedStep(const StepRecord& record, absl::Span<const TableCoun
     step.mutable_ordered_momentum()->set_decays(terms.ordered->decays);
     step.mutable_ordered_momentum()->set_lateness(terms.ordered->lateness);
   }
+  if (terms.momentum_divisor != 1) step.set_momentum_divisor(terms.momentum_divisor);
   if (record.learning_rate.has_value()) step.set_learning_rate(*record.learning_rate);
   step.set_forgot_workers(record.forgot_workers);
   step.set_checksum(record.checksum);
@@ -245,6 +246,7 @@ absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes,
   if (step.has_ordered_momentum()) {
     record.terms.ordered = {step.ordered_momentum().decays(), step.ordered_momentum().lateness()};
   }
+  if (step.has_momentum_divisor()) record.terms.momentum_divisor = step.momentum_divisor();
   if (step.has_learning_rate()) record.learning_rate = step.learning_rate();
   record.forgot_workers = step.forgot_workers();
   record.checksum = step.checksum();

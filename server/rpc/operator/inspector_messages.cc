@@ -109,6 +109,7 @@ v1::StalenessRules RulesToProto(const StalenessRules& rules) {
   message.set_discount_stale(rules.discount_stale);
   message.set_gap_aware(rules.gap_aware);
   message.set_ordered_momentum(rules.ordered_momentum);
+  message.set_divided_momentum(rules.divided_momentum);
   message.set_reason(rules.reason);
   return message;
 }

@@ -115,6 +115,8 @@ void Put(const StepOrder& command, v1::SequencerMessage* message) {
     const OrderedMomentum ordered = command.optimizer.ordered.value_or(OrderedMomentum());
     order.set_decays(ordered.decays);
     order.set_lateness(ordered.lateness);
+    const double divisor = command.optimizer.momentum_divisor;
+    if (divisor != 1) order.set_momentum_divisor(divisor);
     order.set_statistics_divisor(command.statistics_divisor);
   } else if (command.kind == Kind::kMeasureSum) {
     order.set_divisor(command.optimizer.divisor);

@@ -114,6 +114,10 @@ absl::Status ReadPrepare(const v1::StepOrder& message, StepOrder* order) {
   absl::Status sound = CheckPositive("divisor", message.divisor());
   if (sound.ok()) sound = CheckPositive("statistics_divisor", message.statistics_divisor());
   if (sound.ok()) sound = CheckNotNegative("lateness", message.lateness());
+  if (sound.ok() && message.has_momentum_divisor()) {
+    sound = CheckPositive("momentum_divisor", message.momentum_divisor());
+    order->optimizer.momentum_divisor = message.momentum_divisor();
+  }
   for (const double rate : message.learning_rates()) {
     if (sound.ok()) sound = CheckNotNegative("learning_rates", rate);
   }

@@ -386,7 +386,7 @@ TEST(WireConsistencyTest, EveryModeSurvivesTheRoundTrip) {
         "mode: ASYNC quorum: 1 reduction: MEAN order: ARRIVAL discount_stale: true "
         "inconsistent_reads: true",
         "mode: ASYNC quorum: 1 reduction: MEAN order: ARRIVAL gap_aware: ON "
-        "ordered_momentum: OFF"}) {
+        "ordered_momentum: OFF divided_momentum: ON"}) {
     const auto consistency = FromProto(Text<v1::Consistency>(text));
     ASSERT_THAT(consistency, IsOk()) << text;
     EXPECT_THAT(ToProto(*consistency), EqualsProto(text));
@@ -402,6 +402,7 @@ TEST(WireConsistencyTest, ReadsWhatIsLeftOutAsItsDefault) {
   EXPECT_EQ(consistency->order, ReductionOrder::kArrival);
   EXPECT_EQ(consistency->gap_aware, RuleChoice::kAuto);
   EXPECT_EQ(consistency->ordered_momentum, RuleChoice::kAuto);
+  EXPECT_EQ(consistency->divided_momentum, RuleChoice::kAuto);
   EXPECT_EQ(consistency->max_step_wait, absl::InfiniteDuration());
   EXPECT_EQ(consistency->on_max_step_wait, StepWaitAction::kWait);
 }
@@ -473,7 +474,7 @@ TEST(WireJoinEventTest, TellsWhatHappensToTheJob) {
   EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kPolicyChanged, Step(90), {}}),
               EqualsProto("policy_changed { step: 90 consistency { mode: SYNC reduction: MEAN "
                           "order: ARRIVAL gap_aware: OFF "
-                          "ordered_momentum: OFF } }"));
+                          "ordered_momentum: OFF divided_momentum: OFF } }"));
 }
 
 TEST(WireJoinEventTest, IsUnderstood) {

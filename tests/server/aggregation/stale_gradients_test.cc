@@ -1,4 +1,5 @@
-// What a step makes of stale gradients under the rules gap_aware and ordered_momentum.
+// What a step makes of stale gradients under the rules gap_aware, ordered_momentum and
+// divided_momentum.
 
 #include <memory>
 #include <vector>
@@ -201,6 +202,48 @@ TEST(OrderedMomentumTest, AStepIsMadeAgainFromItsTermsToTheSameBits) {
     EXPECT_EQ(parameters, world.parameters());
     EXPECT_EQ(checksum, world.checksum());
   }
+}
+
+// ---- Divided momentum ----
+
+template <typename Options>
+OptimizerConfig WithBeta1(double beta1) {
+  Options options;
+  options.beta1 = beta1;
+  return {options};
+}
+
+template <typename Options>
+void ExpectTheBitsOfASmallerBeta1() {
+  StepWorld divided(LayoutOf({{"w", 2}}), absl::nullopt, WithBeta1<Options>(0.75));
+  StepWorld smaller(LayoutOf({{"w", 2}}), absl::nullopt, WithBeta1<Options>(0.1875));
+  divided.momentum_divisor = 4;
+  for (const float x : {0.3f, -0.7f, 0.1f, 0.9f}) {
+    divided.Add({x, 3 * x});
+    smaller.Add({x, 3 * x});
+    EXPECT_EQ(divided.Make(0.1), smaller.Make(0.1));
+  }
+}
+
+TEST(DividedMomentumTest, IsAdamWithASmallerBeta1) { ExpectTheBitsOfASmallerBeta1<AdamOptions>(); }
+
+TEST(DividedMomentumTest, IsAdamWWithASmallerBeta1) {
+  ExpectTheBitsOfASmallerBeta1<AdamWOptions>();
+}
+
+// With beta2 = 0, v is g², so the parameters move by m / (1 − beta1^t) / |g|.
+TEST(DividedMomentumTest, FollowsTheNumberOfWorkers) {
+  AdamOptions options;
+  options.beta1 = 0.5;
+  options.beta2 = 0;
+  options.eps = 0;
+  StepWorld world(LayoutOf({{"w", 1}}), absl::nullopt, {options});
+  world.Add({2});
+  ASSERT_THAT(world.Make(1), ElementsAre(-1));  // m = 1, of a bias of 1/2
+  world.momentum_divisor = 2;
+  world.Add({4});
+  // m = 0.25 · 1 + 0.75 · 4 = 3.25; 1 − 0.25² = 0.9375; by |g| = 4.
+  EXPECT_THAT(world.Make(1), ElementsAre(::testing::FloatEq(-1 - 3.25 / 0.9375 / 4)));
 }
 
 }  // namespace

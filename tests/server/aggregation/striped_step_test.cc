@@ -179,6 +179,7 @@ std::vector<Job> Jobs() {
   stale.optimizer.options = AdamOptions();
   stale.terms.ordered_momentum = false;
   stale.terms.consistency.discount_stale = true;
+  stale.terms.momentum_divisor = 3;
   jobs.push_back(stale);
   return jobs;
 }

@@ -135,6 +135,21 @@ TEST_F(ReplayTest, StepsOfStaleGradientsComeOutWithTheSameBits) {
   EXPECT_THAT(Restart(async), IsOkAndHolds(made));
 }
 
+// The new server has other workers, or none yet.
+TEST_F(ReplayTest, StepsOfAdamWithDividedMomentumComeOutWithTheSameBits) {
+  ShardOptions async = Async(1);
+  async.consistency.divided_momentum = RuleChoice::kOn;
+  files_ = std::make_unique<FaultyFiles>();
+  Values made;
+  {
+    Life life(options_, *files_, async, nullptr, ParametersOnly(3), AdamOptions());
+    life.world().Start({"a", "b"});
+    for (const uint64_t step : {0, 0, 1, 3, 0}) PushAndWait(life.world(), step);
+    made = life.world().Parameters();
+  }
+  EXPECT_THAT(Restart(async), IsOkAndHolds(made));
+}
+
 TEST_F(ReplayTest, StepsAreMadeAgainWithTheirOwnTermsAndNotWithTheFlagsOfTheNewServer) {
   ShardOptions first = Sync(1);
   first.guards.clip_norm = 0.5;

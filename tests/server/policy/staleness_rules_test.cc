@@ -19,7 +19,7 @@ constexpr ConsistencyMode kStaleModes[] = {ConsistencyMode::kBounded, Consistenc
 Consistency Auto(ConsistencyMode mode) {
   Consistency consistency;
   consistency.mode = mode;
-  consistency.gap_aware = consistency.ordered_momentum = RuleChoice::kAuto;
+  EXPECT_THAT(ParseStalenessRules("auto", &consistency), IsOk());
   return consistency;
 }
 
@@ -50,10 +50,26 @@ TEST(StalenessRulesTest, AutoUsesTheGapAloneWhereMomentumCannotBeOrdered) {
   }
 }
 
-TEST(StalenessRulesTest, AutoUsesNoneWithOptimizersThatNormalize) {
+TEST(StalenessRulesTest, AutoDividesTheMomentumOfAdam) {
+  for (const OptimizerOptions& options :
+       {OptimizerOptions(AdamOptions()), OptimizerOptions(AdamWOptions())}) {
+    for (const ConsistencyMode mode : kStaleModes) {
+      const StalenessRules rules = ChooseRules(Auto(mode), {options});
+      EXPECT_TRUE(rules.divided_momentum);
+      EXPECT_FALSE(rules.gap_aware || rules.ordered_momentum);
+      EXPECT_THAT(rules.ToString(), HasSubstr("divided-momentum ("));
+      EXPECT_THAT(rules.reason, HasSubstr("most accurate with less momentum"));
+    }
+    EXPECT_FALSE(ChooseRules(Auto(ConsistencyMode::kSync), {options}).any());
+  }
+}
+
+TEST(StalenessRulesTest, AutoUsesNoneWithOtherOptimizersThatNormalize) {
   for (const OptimizerOptions& options : AllOptimizers()) {
     if (std::holds_alternative<SgdOptions>(options)) continue;
     if (std::holds_alternative<AveragingOptions>(options)) continue;
+    if (std::holds_alternative<AdamOptions>(options)) continue;
+    if (std::holds_alternative<AdamWOptions>(options)) continue;
     const StalenessRules rules = ChooseRules(Auto(ConsistencyMode::kAsync), {options});
     EXPECT_FALSE(rules.any()) << OptimizerName(options);
     EXPECT_THAT(rules.reason, HasSubstr("divides gradients by their size"));
@@ -105,6 +121,11 @@ TEST(StalenessRulesTest, ARuleThatDoesNotFitTheOptimizerIsRefused) {
   EXPECT_THAT(CheckRules(consistency, {AdamOptions()}),
               IsError(Reason::kBadOptimizer, HasSubstr("ordered-momentum does not fit its "
                                                        "optimizer, Adam; it needs SGD")));
+  ASSERT_THAT(ParseStalenessRules("divided-momentum", &consistency), IsOk());
+  EXPECT_THAT(CheckRules(consistency, {AdamWOptions()}), IsOk());
+  EXPECT_THAT(CheckRules(consistency, {Momentum(0.9)}),
+              IsError(Reason::kBadOptimizer, HasSubstr("divided-momentum does not fit its "
+                                                       "optimizer, SGD; it needs adam")));
   ASSERT_THAT(ParseStalenessRules("gap-aware", &consistency), IsOk());
   EXPECT_THAT(CheckRules(consistency, {AdamOptions()}), IsOk());
   EXPECT_THAT(CheckRules(consistency, {AveragingOptions()}),
@@ -115,11 +136,13 @@ TEST(StalenessRulesTest, ARuleThatDoesNotFitTheOptimizerIsRefused) {
 TEST(StalenessRulesTest, ARuleThatDoesNotFitIsNotUsedThoughItIsOn) {
   Consistency consistency = Auto(ConsistencyMode::kAsync);
   consistency.gap_aware = consistency.ordered_momentum = RuleChoice::kOn;
+  consistency.divided_momentum = RuleChoice::kOn;
   consistency.discount_stale = true;
   SgdOptions nesterov = Momentum(0.9);
   nesterov.nesterov = true;
   for (const OptimizerConfig& other : {OptimizerConfig{nesterov}, OptimizerConfig{Momentum(1)}}) {
     EXPECT_FALSE(ChooseRules(consistency, other).ordered_momentum);
+    EXPECT_FALSE(ChooseRules(consistency, other).divided_momentum);
   }
   EXPECT_FALSE(ChooseRules(consistency, {AveragingOptions()}).any());
   EXPECT_THAT(CheckRules(consistency, {AveragingOptions()}), IsError(Reason::kBadOptimizer, _));

@@ -59,6 +59,31 @@ TEST(SetConsistencyTest, ChoosesTheRulesForStaleGradients) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-7, 0, 0));
 }
 
+// Each step has one gradient, or two. With beta2 = 0 and one gradient the parameters move by
+// m / (1 − beta1^t) / |g|.
+TEST(SetConsistencyTest, DividesTheMomentumOfAdamByTheWorkersForEachGradientOfAStep) {
+  AdamOptions adam;
+  adam.beta1 = 0.5;
+  adam.beta2 = 0;
+  adam.eps = 0;
+  for (const uint32_t quorum : {1, 2}) {
+    ShardOptions options = Async(quorum);
+    options.consistency.divided_momentum = RuleChoice::kOn;
+    ShardWorld world(options, ParametersOnly(1), {adam});
+    world.Start({"a", "b"});
+    for (const float g : {2.0f, 4.0f}) {
+      for (uint32_t i = 0; i < quorum; ++i) {
+        const uint64_t step = world.shard().Describe().step.value();
+        ASSERT_THAT(world.Push("a", step, {g}), IsOk());
+      }
+    }
+    const double beta1 = quorum == 1 ? 0.25 : 0.5;
+    const double m = (beta1 * (1 - beta1) * 2 + (1 - beta1) * 4) / (1 - beta1 * beta1);
+    const auto after = static_cast<float>(-0.001 - 0.001 * m / 4);
+    EXPECT_THAT(world.Parameters(), ElementsAre(::testing::FloatEq(after)));
+  }
+}
+
 TEST(SetConsistencyTest, RefusesARuleThatDoesNotFitTheOptimizer) {
   ShardWorld world(Sync(1));
   world.Start({"a"});

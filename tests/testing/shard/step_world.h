@@ -117,6 +117,7 @@ class StepWorld {
   bool gap_aware = false;
   bool ordered_momentum = false;
   uint32_t workers = 1;
+  double momentum_divisor = 1;
 
  private:
   StepTerms Terms(const std::vector<double>& learning_rates) const {
@@ -127,6 +128,7 @@ class StepWorld {
     terms.gap_aware = gap_aware;
     terms.ordered_momentum = ordered_momentum;
     terms.workers = workers;
+    terms.momentum_divisor = momentum_divisor;
     return terms;
   }
   std::unique_ptr<StagedVector> Staged(const Values& gradient) const {

@@ -86,6 +86,7 @@ absl::Status ApplyStalenessRules(const PolicyFlags& own, v1::Consistency& rules)
   const v1::Consistency message = ToProto(chosen);
   rules.set_gap_aware(message.gap_aware());
   rules.set_ordered_momentum(message.ordered_momentum());
+  rules.set_divided_momentum(message.divided_momentum());
   return absl::OkStatus();
 }
 

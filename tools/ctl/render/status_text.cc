@@ -212,6 +212,7 @@ std::string PolicyText(const v1::ServerState& state) {
   if (rules.discount_stale()) used.emplace_back("discount-stale");
   if (rules.gap_aware()) used.emplace_back("gap-aware");
   if (rules.ordered_momentum()) used.emplace_back("ordered-momentum");
+  if (rules.divided_momentum()) used.emplace_back("divided-momentum");
   absl::StrAppend(
       &text, Line("stale", absl::StrCat(used.empty() ? "no rule" : absl::StrJoin(used, ", "), ": ",
                                         Printable(rules.reason()))));

@@ -33,6 +33,7 @@ StepRecord RecordOf(uint64_t step, uint32_t gradients) {
   record.terms.learning_rates = {0.1, 0.01};
   record.terms.clip_norm = 0.75;
   record.terms.ordered = OrderedMomentum{true, 1.5};
+  record.terms.momentum_divisor = 2.5;
   record.learning_rate = 0.1;
   record.checksum = 0xfedcba9876543210;
   SessionRecord worker;
@@ -104,6 +105,7 @@ TEST_F(JournalFormatTest, ComesBackWhole) {
   ASSERT_TRUE(step.record.terms.ordered.has_value());
   EXPECT_TRUE(step.record.terms.ordered->decays);
   EXPECT_EQ(step.record.terms.ordered->lateness, 1.5);
+  EXPECT_EQ(step.record.terms.momentum_divisor, 2.5);
   EXPECT_EQ(step.record.checksum, 0xfedcba9876543210);
   EXPECT_EQ(step.record.learning_rate, 0.1);
   ASSERT_THAT(step.record.contributors, SizeIs(1));

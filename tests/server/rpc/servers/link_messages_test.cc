@@ -29,6 +29,7 @@ StepOrder PrepareOrder() {
   order.optimizer.divisor = 3;
   order.optimizer.learning_rates = {0.1, 0.2};
   order.optimizer.ordered = OrderedMomentum{true, 1.5};
+  order.optimizer.momentum_divisor = 2.5;
   order.statistics_divisor = 2;
   return order;
 }
