@@ -31,9 +31,10 @@ HolderIncarnation::HolderIncarnation(const HolderServerOptions& options,
                                      std::unique_ptr<StripeStorage> storage)
     : storage_(std::move(storage)),
       stripe_(
-          {options.index, options.servers}, std::make_unique<ThreadPool>(options.threads),
-          Executors::OnThreads(), [this](const HolderReport& report) { link_->Report(report); },
-          storage_.get(), options.table_memory) {}
+          {options.index, options.servers}, options.snapshots,
+          std::make_unique<ThreadPool>(options.threads), Executors::OnThreads(),
+          [this](const HolderReport& report) { link_->Report(report); }, storage_.get(),
+          options.table_memory) {}
 
 absl::StatusOr<std::unique_ptr<HolderIncarnation>> HolderIncarnation::Start(
     const HolderServerOptions& options) {

@@ -22,6 +22,7 @@
 #include "common/storage/file_system.h"
 #include "server/durable/durable_options.h"
 #include "server/rpc/access/rpc_limits.h"
+#include "server/snapshots/snapshot_store.h"
 #include "server/state/table_memory.h"
 
 namespace sluice {
@@ -57,6 +58,8 @@ struct HolderServerOptions {
   RpcLimits limits;
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();
+  // kShared: workers of this node use shared memory.
+  SnapshotMemory snapshots = SnapshotMemory::kPrivate;
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;
   uint32_t expected_workers = 1;  // see GrpcServerOptions::workers

@@ -46,6 +46,8 @@ struct JoinRequest {
   absl::optional<uint32_t> index;  // place among the workers, if the launcher gave one
   // The memory of the worker's gradients, if a server on its node may read them there.
   std::shared_ptr<const SharedMemory> memory;
+  // Its name, which is all that a server knows of it.
+  absl::optional<SharedMemoryName> memory_name;
 };
 
 struct Welcome {

@@ -65,6 +65,7 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
   request.process_nonce = ProcessNonce(message.process_nonce());
   request.host = message.host();
   request.pid = message.pid();
+  if (message.has_memory()) request.memory_name = FromProto(message.memory());
   request.push_encoding = message.push_encoding();
   request.pull_encoding = message.pull_encoding();
   request.version = message.version();

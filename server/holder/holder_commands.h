@@ -54,6 +54,7 @@
 #include "common/protocol/optimizer_config.h"
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/shared_memory.h"
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_orders.h"
@@ -96,6 +97,7 @@ struct OpenModel {
 struct OpenSession {
   SessionId session;
   SessionRole role = SessionRole::kWorker;
+  absl::optional<SharedMemoryName> memory = absl::nullopt;  // of the worker's gradients
 };
 
 // The checkpoint from which the job continues. Its files are in the directories of the servers.

@@ -220,8 +220,6 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
   options.server_lease = ServerLease(flags.servers, options);
   const absl::Status fit = CheckFitSeveralServers(options);
   if (!fit.ok()) return fit;
-  // Each worker's connection has parts at other servers, which have no memory in common with it.
-  if (servers > 1) options.shard.snapshots = SnapshotMemory::kPrivate;
   const bool goes_back = options.shard.guards.on_divergence == DivergenceAction::kRestore;
   if (goes_back && options.durable.directory.empty()) {
     return absl::InvalidArgumentError(
@@ -266,6 +264,7 @@ HolderServerOptions HolderOptionsFrom(const ServerOptions& options) {
   holder.token = options.token;
   holder.limits = options.limits;
   holder.transforms = options.transforms;
+  holder.snapshots = options.shard.snapshots;
   holder.threads = options.threads;
   holder.expected_workers = options.shard.expected_workers;
   holder.lease = options.server_lease;

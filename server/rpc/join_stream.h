@@ -46,11 +46,13 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
       return;
     }
     const bool works = message.role() == v1::WORKER;
+    absl::optional<SharedMemoryName> memory;
+    if (message.has_memory()) memory = FromProto(message.memory());
     resources_.Begin(welcome->session, works ? SessionRole::kWorker : SessionRole::kObserver,
-                     std::move(connection));
+                     std::move(connection), memory);
     v1::JoinEvent event;
     *event.mutable_welcome() = ToProto(*welcome);
-    event.mutable_welcome()->set_shares_memory(resources_.memories.Open(welcome->session, message));
+    event.mutable_welcome()->set_shares_memory(resources_.memories.Shares(welcome->session));
     event.mutable_welcome()->set_protocol(kServedRevisions.newest);
     event.mutable_welcome()->set_version(kVersion);
     resources_.versions.Saw(message.worker(), message.version());

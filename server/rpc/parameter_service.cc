@@ -89,7 +89,7 @@ class GrpcParameterService final : public RawParameterServer {
     if (allowed.ok()) allowed = CheckMayPull(*context, *request, resources_.owners);
     if (!allowed.ok()) return new Refused(allowed);
     return ServePull(*context, *request, resources_.pulls, resources_.chunks,
-                     resources_.lanes.pulls, shard_);
+                     resources_.lanes.pulls, resources_.memories, shard_);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullRows(CallbackServerContext* context,

@@ -22,10 +22,11 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PullStream> {
  public:
   PullStream(grpc::CallbackServerContext& context, PullLimits& limits, SnapshotChunks& chunks,
-             PullLanes& lanes, ParameterStore& store)
+             PullLanes& lanes, const SharedMemories& memories, ParameterStore& store)
       : call_(std::make_shared<CallCanceller>(context)),
         snapshot_chunks_(chunks),
         lanes_(lanes),
+        memories_(memories),
         store_(store),
         checksums_(ChecksumsFor(context.peer())),
         wait_(limits, store) {}
@@ -117,6 +118,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     span_.Begin(store_, "pull", name_.session, header.step);
     sending_.emplace(store_.active_pulls(), name_.session);
     *header_.mutable_header() = ToProto(header);
+    header_.mutable_header()->set_shares_memory(memories_.Shares(name_.session));
     if (inconsistent_) {
       size_ = snapshot->values.size();
       WriteHeader();
@@ -202,6 +204,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   const std::shared_ptr<CallCanceller> call_;
   SnapshotChunks& snapshot_chunks_;
   PullLanes& lanes_;
+  const SharedMemories& memories_;
   ParameterStore& store_;
   const Checksums checksums_;  // of chunks without encoding
   PullWait wait_;
@@ -227,8 +230,10 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(grpc::CallbackServerContext& context,
                                                       const grpc::ByteBuffer& request,
                                                       PullLimits& limits, SnapshotChunks& chunks,
-                                                      PullLanes& lanes, ParameterStore& store) {
-  const auto stream = std::make_shared<PullStream>(context, limits, chunks, lanes, store);
+                                                      PullLanes& lanes,
+                                                      const SharedMemories& memories,
+                                                      ParameterStore& store) {
+  const auto stream = std::make_shared<PullStream>(context, limits, chunks, lanes, memories, store);
   stream->Start(request);
   return stream.get();
 }

@@ -7,6 +7,7 @@
 
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/lane_table.h"
+#include "server/rpc/shared_memories.h"
 #include "server/rpc/snapshot_chunks.h"
 #include "server/shard/parameter_store.h"
 
@@ -16,12 +17,14 @@ using PullLanes = LaneTable<SharedChunks>;
 
 // Serves one call: waits in the store, perhaps waits in `limits`, then writes the snapshot's
 // chunks. Its messages are the bytes of PullParamsRequest and PullParamsResponse. The reactor
-// deletes itself when the call is done. `limits`, `chunks`, `lanes` and `store` outlive the
-// reactor.
+// deletes itself when the call is done. `limits`, `chunks`, `lanes`, `memories` and `store` outlive
+// the reactor.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(grpc::CallbackServerContext& context,
                                                       const grpc::ByteBuffer& request,
                                                       PullLimits& limits, SnapshotChunks& chunks,
-                                                      PullLanes& lanes, ParameterStore& store);
+                                                      PullLanes& lanes,
+                                                      const SharedMemories& memories,
+                                                      ParameterStore& store);
 
 }  // namespace sluice
 

@@ -5,6 +5,8 @@
 
 #include "common/base/error.h"
 #include "common/base/parallel.h"
+#include "common/tensor/float_buffer.h"
+#include "common/tensor/vector_copy.h"
 #include "common/wire/chunk.h"
 #include "common/wire/layout.h"
 #include "common/wire/messages.h"
@@ -145,12 +147,27 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   bool TakeChunk(absl::StatusOr<TensorChunk> chunk) {
+    const bool shared = chunk.ok() && memory_ != nullptr && chunk->owner == memory_;
+    if (shared && store_.is_striped()) Copy(*chunk);
     const bool encoded = chunk.ok() && chunk->encoded.has_value();
     const TraceSpan decode(encoded ? store_.trace() : nullptr, span_.row(), "decode");
     const ArrivedChunk arrived(chunk, message_);
     if (!gathered_->Add(std::move(chunk))) return false;
     arrived.Count(store_.wire_bytes());
     return true;
+  }
+
+  // The worker writes its memory again when the first server has answered the push. This one may
+  // not have added its part by then.
+  static void Copy(TensorChunk& chunk) {
+    const auto copy = std::make_shared<FloatBuffer>(chunk.size());
+    absl::Span<float> to = copy->span();
+    for (const FloatPiece& piece : chunk.pieces) {
+      CopyTo(piece, to.first(piece.size()));
+      to.remove_prefix(piece.size());
+    }
+    chunk.pieces = {AsPiece(copy->span())};
+    chunk.owner = copy;
   }
 
   // Takes a message without a chunk: ids of rows, or the summary.

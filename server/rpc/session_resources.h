@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/encoding/transform_registry.h"
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/access/session_owners.h"
@@ -31,13 +32,15 @@ struct SessionResources {
   SessionResources(const TransformRegistry& transforms, ParameterStore& store)
       : memories(store.shares_memory()), pulls(!store.is_striped()), chunks(transforms, store) {}
 
-  // The session's stream has begun on `connection`, or ended.
-  void Begin(SessionId session, SessionRole role, std::string connection) {
+  // The session's stream has begun on `connection`, or ended. `memory` is what the worker shares.
+  void Begin(SessionId session, SessionRole role, std::string connection,
+             const absl::optional<SharedMemoryName>& memory) {
     if (role == SessionRole::kWorker) {
       owners.OpenWorker(session);
     } else {
       owners.OpenObserver(session, std::move(connection));
     }
+    memories.Open(session, memory);
     lanes.Begin(session);
     offers.Begin(session);
     pulls.Begin(session, role);

@@ -4,27 +4,25 @@
 
 #include <utility>
 
-#include "common/base/error.h"
-#include "common/wire/messages.h"
-
 namespace sluice {
 
 namespace {
 
-SenderMemory MemoryOf(const v1::JoinRequest& request) {
-  if (!request.has_memory()) return nullptr;
-  auto memory = SharedMemoryView::Open(FromProto(request.memory()));
+SenderMemory MemoryOf(SessionId session, const absl::optional<SharedMemoryName>& name) {
+  if (!name.has_value()) return nullptr;
+  auto memory = SharedMemoryView::Open(*name);
   if (memory.ok()) return *std::move(memory);
-  LOG(INFO) << Shown(request.worker()) << " goes through sockets: " << memory.status().message();
+  LOG(INFO) << "session " << session.value()
+            << " goes through sockets: " << memory.status().message();
   return nullptr;
 }
 
 }  // namespace
 
-bool SharedMemories::Open(SessionId session, const v1::JoinRequest& request) {
-  SenderMemory memory = enabled_ ? MemoryOf(request) : nullptr;
+void SharedMemories::Open(SessionId session, const absl::optional<SharedMemoryName>& name) {
+  SenderMemory memory = enabled_ ? MemoryOf(session, name) : nullptr;
   absl::MutexLock lock(&mu_);
-  return (by_session_[session] = std::move(memory)) != nullptr;
+  by_session_[session] = std::move(memory);
 }
 
 absl::optional<SenderMemory> SharedMemories::Find(SessionId session) const {

@@ -1,5 +1,5 @@
-// The shared memory from which workers on this node push, by session. Join opens and closes it, and
-// each push looks it up.
+// The shared memory from which workers on this node push, by session. It is mapped while a session
+// lasts, and each push looks it up.
 
 #ifndef SLUICE_SERVER_RPC_SHARED_MEMORIES_H_
 #define SLUICE_SERVER_RPC_SHARED_MEMORIES_H_
@@ -10,21 +10,27 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
+#include "common/tensor/shared_memory.h"
 #include "common/wire/chunk.h"
-#include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
 // May be used by any thread.
 class SharedMemories {
  public:
-  // If not `enabled`, Open() always returns false.
+  // If not `enabled`, no memory is mapped.
   explicit SharedMemories(bool enabled) : enabled_(enabled) {}
 
-  // The session's stream has begun. Maps the memory that the worker named. Returns false if it
-  // named none, or if it cannot be opened, because the worker runs on another node, as another user
-  // or in another container. Then its tensors travel through sockets.
-  bool Open(SessionId session, const v1::JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+  // The session has begun. Maps the memory that the worker named, if it did. Nothing is mapped if
+  // that cannot be opened, because the worker runs on another node, as another user or in another
+  // container. Then its tensors travel through sockets.
+  void Open(SessionId session, const absl::optional<SharedMemoryName>& name)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Whether the session's memory is mapped.
+  bool Shares(SessionId session) const ABSL_LOCKS_EXCLUDED(mu_) {
+    return Find(session).value_or(nullptr) != nullptr;
+  }
 
   // The session's memory; null if it shares none. Absent if its stream has ended: then the memory
   // is no longer mapped, though the session lasts until its lease is over.

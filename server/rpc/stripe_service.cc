@@ -24,8 +24,9 @@ class GrpcStripeService final : public RawParameterServer {
         first_server_(std::move(first_server)),
         stripe_(stripe) {
     // An observer joins at the first server, so no connection here is the one of its Join.
-    stripe.Listen({[this](SessionId session, SessionRole role) {
-                     resources_.Begin(session, role, SessionOwners::kAnyConnection);
+    stripe.Listen({[this](const OpenSession& open) {
+                     resources_.Begin(open.session, open.role, SessionOwners::kAnyConnection,
+                                      open.memory);
                    },
                    [this](SessionId session) { resources_.End(session); }});
   }
@@ -50,7 +51,7 @@ class GrpcStripeService final : public RawParameterServer {
     if (allowed.ok()) allowed = CheckMayPull(*context, *request, resources_.owners);
     if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(allowed);
     return ServePull(*context, *request, resources_.pulls, resources_.chunks,
-                     resources_.lanes.pulls, stripe_);
+                     resources_.lanes.pulls, resources_.memories, stripe_);
   }
 
   grpc::ServerWriteReactor<Bytes>* PullRows(Context* context, const Bytes* request) override {

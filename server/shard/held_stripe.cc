@@ -8,12 +8,13 @@
 
 namespace sluice {
 
-HeldStripe::HeldStripe(StripePlace place, std::unique_ptr<Parallel> parallel, Executors executors,
-                       HolderFollower::ReportListener report, StripeStorage* storage,
-                       TableMemory table_memory)
-    : parallel_(std::move(parallel)),
+HeldStripe::HeldStripe(StripePlace place, SnapshotMemory memory, std::unique_ptr<Parallel> parallel,
+                       Executors executors, HolderFollower::ReportListener report,
+                       StripeStorage* storage, TableMemory table_memory)
+    : memory_(memory),
+      parallel_(std::move(parallel)),
       executors_(std::move(executors)),
-      follower_(place, SnapshotMemory::kPrivate, *parallel_, std::move(report), storage,
+      follower_(place, memory, *parallel_, std::move(report), storage,
                 {std::exchange(executors_.steps, std::make_unique<InlineExecutor>()),
                  storage == nullptr ? nullptr : std::make_unique<SerialExecutor>("sluice-save")},
                 std::move(table_memory)) {}
@@ -35,7 +36,7 @@ void HeldStripe::Execute(const HolderCommand& command) {
       pushes_.Open(open->session);
       pulls_.Open(open->session);
     }
-    listener_.open(open->session, open->role);
+    listener_.open(*open);
   }
   follower_.Execute(command);
   if (const auto* const end = std::get_if<EndSession>(&command)) {

@@ -29,15 +29,15 @@ class HeldStripe final : public ParameterStore {
   // Called by the thread that executes commands: `open` before the first other command on the
   // session, `end` after the last.
   struct SessionListener {
-    std::function<void(SessionId, SessionRole)> open;
+    std::function<void(const OpenSession&)> open;
     std::function<void(SessionId)> end;
   };
 
   // Reports go to `report`, from any thread, outside all locks.
   // Checkpoints go to `storage`, which may be null, and outlives this.
-  HeldStripe(StripePlace place, std::unique_ptr<Parallel> parallel, Executors executors,
-             HolderFollower::ReportListener report, StripeStorage* storage = nullptr,
-             TableMemory table_memory = {});
+  HeldStripe(StripePlace place, SnapshotMemory memory, std::unique_ptr<Parallel> parallel,
+             Executors executors, HolderFollower::ReportListener report,
+             StripeStorage* storage = nullptr, TableMemory table_memory = {});
   ~HeldStripe() override;
   // Waits for all tasks, also those that write files.
   void Drain();
@@ -85,7 +85,7 @@ class HeldStripe final : public ParameterStore {
   bool is_striped() const override { return true; }
   std::shared_ptr<const Layout> held_layout() const override { return follower_.layout(); }
   std::string NameOf(SessionId /*session*/) const override { return ""; }
-  bool shares_memory() const override { return false; }
+  bool shares_memory() const override { return memory_ == SnapshotMemory::kShared; }
   Parallel& parallel() override { return *parallel_; }
   Executors& executors() override { return executors_; }
   Trace* trace() const override { return nullptr; }
@@ -106,6 +106,7 @@ class HeldStripe final : public ParameterStore {
   absl::optional<EarlyPulls::Call> TakePull(PullId id) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status End(std::unique_ptr<PendingPush> push, const absl::Status& fault);
 
+  const SnapshotMemory memory_;
   const std::unique_ptr<Parallel> parallel_;
   Executors executors_;
   WireBytes wire_bytes_;

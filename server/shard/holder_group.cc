@@ -36,10 +36,10 @@ void HolderGroup::Send(const HolderCommand& command) {
 
 // ---- Sessions ----
 
-void HolderGroup::Open(SessionId session, SessionRole role) {
+void HolderGroup::Open(SessionId session, const JoinRequest& request) {
   if (links_.empty()) return;
   sessions_.try_emplace(session);
-  Send(OpenSession{session, role});
+  Send(OpenSession{session, request.role, request.memory_name});
 }
 
 void HolderGroup::EndSessions(uint64_t ended, absl::FunctionRef<bool(SessionId)> is_alive,

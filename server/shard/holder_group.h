@@ -56,7 +56,7 @@ class HolderGroup {
 
   // ---- Sessions. All others are ignored, also in names: they have ended, or never joined.
 
-  void Open(SessionId session, SessionRole role);
+  void Open(SessionId session, const JoinRequest& request);
   // Tells the holders which sessions have ended. `ended` is how many have, in all. The pushes that
   // are whole may still count. The others end, and their callbacks are called.
   void EndSessions(uint64_t ended, absl::FunctionRef<bool(SessionId)> is_alive,

@@ -53,7 +53,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
       LOG_IF(INFO, coordinator_.staleness_rules().any())
           << "rules for stale gradients: " << coordinator_.staleness_rules().ToString();
     }
-    if (welcome.ok()) others_.Open(welcome->session, request.role);
+    if (welcome.ok()) others_.Open(welcome->session, request);
   }
   Tick();
   return welcome;

@@ -20,6 +20,7 @@ StripedJob::StripedJob(const ShardOptions& options, uint32_t servers)
     holder.servers = servers;
     holder.sequencer = SocketOf(0).ToString();
     holder.listen = SocketOf(i);
+    holder.snapshots = options.snapshots;
     holders_.push_back(std::make_unique<RunningHolder>(holder));
   }
   // UNAVAILABLE until the first server knows all of them; NOT_INITIALIZED after that.

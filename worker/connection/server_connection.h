@@ -20,6 +20,7 @@
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/chunk_encoding.h"
 #include "common/tensor/shared_floats.h"
+#include "common/tensor/shared_memory.h"
 #include "common/tensor/stripe_span.h"
 #include "worker/connection/row_gradient.h"
 
@@ -66,7 +67,10 @@ class OutgoingPush {
   // Finish() returns the reason.
   virtual bool Send(uint64_t offset, const SharedFloats& part) = 0;
 
-  // The same, with encoded elements. With several servers only SendEach() can send them.
+  // Whether the server reads these elements where they lie, so that only their place is sent.
+  virtual bool IsRead(absl::Span<const float> /*part*/) const { return false; }
+
+  // The same as Send(), with encoded elements. With several servers only SendEach() can send them.
   virtual bool Send(const EncodedChunk& chunk) = 0;
 
   // Calls send(stripe, push) for each stripe of the vector that a server holds; one server holds
@@ -150,6 +154,10 @@ class ServerConnection {
 
   // Sets the encoding of parameters that are pulled from now on. It is not sparse.
   virtual void UsePullEncoding(const Encoding& encoding) = 0;
+
+  // Offers the memory of this worker's gradients to a server at which the worker has not joined:
+  // one of several, and not the first. The offer lasts until the next one.
+  virtual void OfferMemory(std::shared_ptr<const SharedMemory> /*memory*/) {}
 
   // Whether the latest session uses shared memory or a unix socket, so that nothing it sends leaves
   // this machine.

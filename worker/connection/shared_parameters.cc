@@ -14,7 +14,7 @@ constexpr size_t kMostMapped = 4;
 }  // namespace
 
 absl::Status SharedParameters::Read(const SharedMemoryName& name, uint64_t generation,
-                                    absl::Span<float> to) {
+                                    const StripeSpan<float>& to) {
   const auto view = ViewOf(name);
   if (!view.ok()) return view.status();
   const absl::Span<const float> from = (*view)->floats();
@@ -22,8 +22,13 @@ absl::Status SharedParameters::Read(const SharedMemoryName& name, uint64_t gener
     return absl::UnavailableError(
         absl::StrCat("the server's memory holds ", from.size(), " elements, expected ", to.size()));
   }
-  const FloatPiece piece = AsPiece(from.subspan(0, to.size()));
-  to.size() >= kStreamedElements ? StreamTo(piece, to) : CopyTo(piece, to);
+  const bool streams = to.size() >= kStreamedElements;
+  FloatPiece rest = AsPiece(from.first(to.size()));
+  to.ForEachPiece(to.begin(), to.end(), [&](absl::Span<float> part) {
+    const FloatPiece piece = rest.first(part.size());
+    streams ? StreamTo(piece, part) : CopyTo(piece, part);
+    rest.remove_prefix(part.size());
+  });
   EndStreams();
   if ((*view)->IsStill(generation)) return absl::OkStatus();
   return absl::UnavailableError("the parameters were overwritten while they were read");

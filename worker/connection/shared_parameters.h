@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "common/tensor/shared_memory.h"
+#include "common/tensor/stripe_span.h"
 
 namespace sluice {
 
@@ -19,7 +19,7 @@ class SharedParameters {
  public:
   // Copies the first to.size() elements of the memory. UNAVAILABLE if it cannot be reached or was
   // written again meanwhile; `to` may then hold a mixture.
-  absl::Status Read(const SharedMemoryName& name, uint64_t generation, absl::Span<float> to);
+  absl::Status Read(const SharedMemoryName& name, uint64_t generation, const StripeSpan<float>& to);
 
  private:
   struct Mapped {

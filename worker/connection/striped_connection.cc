@@ -1,5 +1,6 @@
 #include "worker/connection/striped_connection.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@ class StripedConnection final : public ServerConnection {
     tables_ = request.layout.tables();
     const absl::Status dialed = DialMissing();
     if (!dialed.ok()) return dialed;
+    for (uint32_t i = 1; i < servers_.size(); ++i) servers_[i]->OfferMemory(request.memory);
     return welcome;
   }
 
@@ -48,7 +50,15 @@ class StripedConnection final : public ServerConnection {
   absl::Status Leave(SessionId session, const Results& results) override {
     return first_->Leave(session, results);
   }
-  bool stays_on_machine() const override { return first_->stays_on_machine(); }
+  void OfferMemory(std::shared_ptr<const SharedMemory> memory) override {
+    first_->OfferMemory(std::move(memory));
+  }
+  bool stays_on_machine() const override {
+    return first_->stays_on_machine() &&
+           std::all_of(servers_.begin(), servers_.end(), [](const auto& server) {
+             return server == nullptr || server->stays_on_machine();
+           });
+  }
   bool measures_push() const override { return first_->measures_push(); }
 
   void UsePullEncoding(const Encoding& encoding) override {

@@ -57,6 +57,9 @@ void Put(const OpenSession& command, v1::SequencerMessage* message) {
   message->mutable_open_session()->set_session(command.session.value());
   message->mutable_open_session()->set_role(command.role == SessionRole::kWorker ? v1::WORKER
                                                                                  : v1::OBSERVER);
+  if (command.memory.has_value()) {
+    *message->mutable_open_session()->mutable_memory() = ToProto(*command.memory);
+  }
 }
 
 void Put(const AdmitPush& command, v1::SequencerMessage* message) {

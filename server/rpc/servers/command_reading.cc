@@ -62,8 +62,10 @@ Command Read(const v1::OpenSession& message) {
   if (message.role() != v1::WORKER && message.role() != v1::OBSERVER) {
     return BadField("role", absl::StrCat(static_cast<int>(message.role())), "WORKER or OBSERVER");
   }
-  return OpenSession{SessionId(message.session()),
-                     message.role() == v1::WORKER ? SessionRole::kWorker : SessionRole::kObserver};
+  OpenSession open = {SessionId(message.session())};
+  if (message.role() == v1::OBSERVER) open.role = SessionRole::kObserver;
+  if (message.has_memory()) open.memory = FromProto(message.memory());
+  return open;
 }
 
 Command Read(const v1::AdmitPush& message) {

@@ -22,6 +22,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -230,6 +231,69 @@ TEST(SharedConnectionTest, PushesAndPullsThroughSharedMemory) {
     const float sum = static_cast<float>(step * (step + 1)) / 2;
     EXPECT_THAT(pulled, ::testing::Each(10 - sum));
   }
+}
+
+// As one of several servers, at which the worker has not joined, would answer it.
+class OfferedMemoryTest : public ::testing::Test {
+ protected:
+  OfferedMemoryTest() {
+    JoinRequest join = WorkerRequest("a", kSize);
+    join.memory = memory_;
+    const auto welcome = joined_->Join(join);
+    EXPECT_THAT(welcome, IsOk());
+    session_ = welcome->session;
+    EXPECT_THAT(joined_->Initialize(session_, Values(kSize, 10)), IsOk());
+    other_->OfferMemory(memory_);
+  }
+
+  std::unique_ptr<PendingPull> StartPull() {
+    PullRequest request;
+    request.session = session_;
+    return other_->StartPull(request);
+  }
+
+  void Push(uint64_t step) {
+    PushHeader header;
+    header.session = session_;
+    header.sequence = Sequence(step + 1);
+    header.step = Step(step);
+    header.incarnation = Incarnation(world_.shard().Describe().incarnation);
+    EXPECT_THAT(PushThrough(*joined_, header, {memory_->floats(), memory_}), Applied(step + 1));
+  }
+
+  uint64_t Sent() { return world_.shard().wire_bytes().sent(); }
+
+  static constexpr uint32_t kSize = 1'000'000;
+  ServerWorld world_{Sharing(Sync(1)), ParametersOnly(kSize)};
+  const std::shared_ptr<SharedMemory> memory_ = MemoryOf(kSize);
+  const std::unique_ptr<ServerConnection> joined_ = ConnectTo(world_.address().ToString());
+  const std::unique_ptr<ServerConnection> other_ = ConnectTo(world_.address().ToString());
+  SessionId session_;
+  Values pulled_ = Values(kSize);
+};
+
+TEST_F(OfferedMemoryTest, IsUsedOnceThatServerSaysThatItReadsIt) {
+  EXPECT_FALSE(other_->stays_on_machine());
+  ASSERT_THAT(StartPull()->Read(absl::MakeSpan(pulled_)), IsOk());
+  EXPECT_TRUE(other_->stays_on_machine());
+  const uint64_t sent = Sent();
+  ASSERT_THAT(StartPull()->Read(absl::MakeSpan(pulled_)), IsOk());
+  EXPECT_THAT(pulled_, ::testing::Each(10));
+  EXPECT_LT(Sent() - sent, 1000);
+}
+
+// A pull of several servers has a number, and cannot be repeated at one of them.
+TEST_F(OfferedMemoryTest, APullWhoseParametersWereOverwrittenIsToBeMadeAgainThroughTheSocket) {
+  ASSERT_THAT(StartPull()->Read(absl::MakeSpan(pulled_)), IsOk());
+  const uint64_t sent = Sent();
+  const auto pull = StartPull();
+  ASSERT_TRUE(world_.Await([&] { return Sent() > sent; }));
+  for (uint64_t step = 0; step < 100; ++step) Push(step);
+  EXPECT_THAT(pull->Read(absl::MakeSpan(pulled_)), HasCode(absl::StatusCode::kDeadlineExceeded, _));
+  EXPECT_FALSE(other_->stays_on_machine());
+  EXPECT_THAT(StartPull()->Read(absl::MakeSpan(pulled_)), IsOk());
+  EXPECT_THAT(pulled_, ::testing::Each(10));
+  EXPECT_TRUE(other_->stays_on_machine());
 }
 
 }  // namespace

@@ -57,8 +57,11 @@ class HeldStripeTest : public ::testing::Test {
   }
 
   std::vector<absl::Status> ends_;
-  HeldStripe stripe_{
-      {1, 2}, std::make_unique<Serial>(), Executors::Inline(), [](const HolderReport&) {}};
+  HeldStripe stripe_{{1, 2},
+                     SnapshotMemory::kPrivate,
+                     std::make_unique<Serial>(),
+                     Executors::Inline(),
+                     [](const HolderReport&) {}};
 };
 
 TEST_F(HeldStripeTest, EndsTheCallsOfAnEarlierIncarnationWhenTheSequencerHasTakenIt) {

@@ -56,7 +56,7 @@ class GrpcConnection final : public ServerConnection {
   }
 
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
-    session_ = nullptr;
+    EndSession();
     v1::JoinRequest message = ToProto(request);
     message.set_protocol(options_.revisions.newest);
     session_ = std::make_unique<Session>(*streams_, std::move(message), options_.token);
@@ -66,7 +66,7 @@ class GrpcConnection final : public ServerConnection {
     const absl::Status fits = CheckServerRevision(options_.revisions, event->welcome().protocol(),
                                                   event->welcome().version());
     if (!fits.ok()) {
-      session_ = nullptr;
+      EndSession();
       return fits;
     }
     auto welcome = FromProto(event->welcome());
@@ -74,7 +74,9 @@ class GrpcConnection final : public ServerConnection {
       session_->id = welcome->session;
       const bool alone = welcome->servers.size() < 2;
       ChooseConnections(alone ? request.layout.size() : 0);
-      if (alone && event->welcome().shares_memory()) session_->memory = request.memory;
+      offer_ = std::make_shared<MemoryOffer>(request.memory);
+      offer_->SetAccepted(event->welcome().shares_memory());
+      one_of_several_ = !alone;
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
       }
@@ -85,7 +87,7 @@ class GrpcConnection final : public ServerConnection {
   }
 
   absl::Status Reconnect() override {
-    session_ = nullptr;
+    EndSession();
     lanes_.Close();
     const absl::Status connected = channel_.Connect(options_.connect_timeout);
     if (!connected.ok()) {
@@ -116,16 +118,20 @@ class GrpcConnection final : public ServerConnection {
 
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
-    const auto memory = session_ == nullptr ? nullptr : session_->memory;
-    return StartGrpcPush(
-        *streams_, header, elements, batch, rows,
-        {options_.token, memory, options_.trace, checksums_, UseLanes(), transforms_, chooser()});
+    return StartGrpcPush(*streams_, header, elements, batch, rows,
+                         {options_.token, SharedMemoryNow(), options_.trace, checksums_, UseLanes(),
+                          transforms_, chooser()});
   }
 
   void UsePullEncoding(const Encoding& encoding) override { pull_encoding_ = encoding; }
 
   bool measures_push() const override {
     return chooser_.has_value() && chooser_->measures() && !SharesMemory();
+  }
+
+  void OfferMemory(std::shared_ptr<const SharedMemory> memory) override {
+    offer_ = std::make_shared<MemoryOffer>(std::move(memory));
+    one_of_several_ = true;
   }
 
   bool stays_on_machine() const override {
@@ -137,15 +143,16 @@ class GrpcConnection final : public ServerConnection {
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
     return StartGrpcPull(*streams_, request, shared,
                          {options_.pull_timeout, options_.token, options_.trace, pull_encoding_,
-                          UseLanes(), transforms_});
+                          UseLanes(), transforms_, one_of_several_ ? offer_ : nullptr});
   }
 
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                             const std::vector<RowIds>& rows) override {
     const bool of_matrices = pull_encoding_.transform == ValueTransform::kLowRank;
-    return StartGrpcRowPull(*streams_, request, rows,
-                            {options_.pull_timeout, options_.token, options_.trace,
-                             of_matrices ? Encoding() : pull_encoding_, LaneUse(), transforms_});
+    return StartGrpcRowPull(
+        *streams_, request, rows,
+        {options_.pull_timeout, options_.token, options_.trace,
+         of_matrices ? Encoding() : pull_encoding_, LaneUse(), transforms_, nullptr});
   }
 
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override {
@@ -181,13 +188,11 @@ class GrpcConnection final : public ServerConnection {
         : events(stub, std::move(request), token) {}
 
     SessionId id;
-    std::shared_ptr<const SharedMemory> memory;  // the server reads it; null if it does not
     SessionEvents events;
     std::unique_ptr<Heartbeat> heartbeat;
   };
 
-  // `elements` is the model's size. If it lies on several servers, one connection to each is used,
-  // and no memory is shared.
+  // `elements` is the model's size. If it lies on several servers, one connection to each is used.
   void ChooseConnections(uint64_t elements) {
     const bool automatic = options_.connections == 0;
     int most = automatic ? kMostAutomatic : options_.connections;
@@ -214,7 +219,15 @@ class GrpcConnection final : public ServerConnection {
     return use;
   }
 
-  bool SharesMemory() const { return session_ != nullptr && session_->memory != nullptr; }
+  std::shared_ptr<const SharedMemory> SharedMemoryNow() const {
+    return offer_ == nullptr ? nullptr : offer_->shared();
+  }
+  bool SharesMemory() const { return SharedMemoryNow() != nullptr; }
+
+  void EndSession() {
+    session_ = nullptr;
+    offer_ = nullptr;
+  }
 
   // The next message of the session's stream; once there is none, the session is over.
   absl::StatusOr<v1::JoinEvent> NextMessage(absl::Duration longest) {
@@ -223,7 +236,7 @@ class GrpcConnection final : public ServerConnection {
       return absl::DeadlineExceededError("nothing happened to the job");
     }
     auto event = session_->events.Next();
-    if (!event.ok()) session_ = nullptr;
+    if (!event.ok()) EndSession();
     return event;
   }
 
@@ -239,6 +252,9 @@ class GrpcConnection final : public ServerConnection {
   std::unique_ptr<v1::ParameterServer::Stub> stub_;
   std::unique_ptr<grpc::GenericStub> streams_;  // for calls that carry tensors
   std::unique_ptr<Session> session_;
+  // The worker's memory; null without a session, unless OfferMemory() was called.
+  std::shared_ptr<MemoryOffer> offer_;
+  bool one_of_several_ = false;  // the server
   SharedParameters shared_parameters_;
 };
 

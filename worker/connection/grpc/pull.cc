@@ -113,6 +113,7 @@ class GrpcPullCall {
     v1::PullParamsResponse message;
     if (!ReadHeader(&message)) return UnexpectedMessage(name_, "header");
     const PullHeader header = FromProto(message.header());
+    if (options_.offer != nullptr) options_.offer->SetAccepted(message.header().shares_memory());
     const TraceSpan span(options_.trace, kPullRow, "pull", header.step);
     grpc::ByteBuffer bytes;
     if (header.not_modified) {
@@ -121,12 +122,11 @@ class GrpcPullCall {
       return header;
     }
     if (message.header().has_shared()) {
-      const auto to = parameters.OnePiece(0, parameters.size());
-      if (shared_ == nullptr || !to.has_value()) return UnexpectedMessage(name_, "chunks");
+      if (shared_ == nullptr) return UnexpectedMessage(name_, "chunks");
       const TraceSpan decode(options_.trace, kPullRow, "decode");
       const v1::SharedParameters& where = message.header().shared();
       wrote_ = true;
-      sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), *to);
+      sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), parameters);
       if (Next(&bytes)) return UnexpectedMessage(name_, "end");
       return header;
     }
@@ -184,6 +184,10 @@ class GrpcPull final : public PendingPull {
     if (!header.ok() || call_->sharing().ok()) return header;
     VLOG(1) << "parameters come through the socket: " << call_->sharing().message();
     wrote_ = true;
+    if (options_.offer != nullptr) {
+      options_.offer->SetAccepted(false);
+      return absl::DeadlineExceededError("the parameters could not be read where they lie");
+    }
     StartAgain();
     return call_->Read(parameters);
   }

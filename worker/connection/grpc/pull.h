@@ -14,6 +14,7 @@
 #include "common/encoding/transform_registry.h"
 #include "common/trace/trace.h"
 #include "worker/connection/grpc/lanes.h"
+#include "worker/connection/memory_offer.h"
 #include "worker/connection/server_connection.h"
 #include "worker/connection/shared_parameters.h"
 
@@ -26,6 +27,8 @@ struct GrpcPullOptions {
   Encoding encoding;       // of the parameters; plain with shared memory
   LaneUse lanes;           // none with shared memory
   std::shared_ptr<const TransformRegistry> transforms;  // decode the parameters; never null
+  // With several servers: learns from the answer whether this one reads it. May be null.
+  std::shared_ptr<MemoryOffer> offer;
 };
 
 // Starts to ask for a step, and returns at once. `shared` is null if the parameters should come

@@ -65,6 +65,10 @@ class GrpcPush final : public OutgoingPush {
     return open_;
   }
 
+  bool IsRead(absl::Span<const float> part) const override {
+    return memory_ != nullptr && memory_->IndexOf(part).has_value();
+  }
+
   bool Send(const EncodedChunk& chunk) override {
     return open_ && Write(EncodeChunk(chunk), chunk.how.count);
   }

@@ -37,7 +37,7 @@ class Second {
  public:
   explicit Second(const std::string& first, const std::string& token = "",
                   CredentialsSource credentials = nullptr)
-      : stripe_({1, 2}, std::make_unique<Serial>(), Executors::Inline(),
+      : stripe_({1, 2}, SnapshotMemory::kPrivate, std::make_unique<Serial>(), Executors::Inline(),
                 [](const HolderReport&) {}) {
     GrpcServerOptions options;
     options.address = *ParseAddress("127.0.0.1:0");

@@ -43,6 +43,7 @@ std::vector<HolderCommand> AllCommands() {
   header.learning_rate = 0.25;
   return {OpenModel{std::make_shared<const Layout>(ParametersOnly(9)), {AdamOptions()}},
           OpenSession{SessionId(3), SessionRole::kObserver},
+          OpenSession{SessionId(4), SessionRole::kWorker, SharedMemoryName{5, 6, 1ull << 63, 7}},
           AdmitPush{PushId(6), kName, true},
           DropPush{PushId(), kName},
           TakeParameters{PushId(6), Step(7)},

@@ -1,0 +1,33 @@
+// The memory of a worker's gradients that it offers to a server, and whether the server reads it.
+
+#ifndef SLUICE_WORKER_CONNECTION_MEMORY_OFFER_H_
+#define SLUICE_WORKER_CONNECTION_MEMORY_OFFER_H_
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "common/tensor/shared_memory.h"
+
+namespace sluice {
+
+// Any thread may call any method: a pull may tell of the server while a push starts.
+class MemoryOffer {
+ public:
+  // `memory` may be null: then there is nothing to accept.
+  explicit MemoryOffer(std::shared_ptr<const SharedMemory> memory) : memory_(std::move(memory)) {}
+
+  // What the server says. Not accepted at first.
+  void SetAccepted(bool accepted) { accepted_ = accepted && memory_ != nullptr; }
+
+  // Null unless the server reads it.
+  std::shared_ptr<const SharedMemory> shared() const { return accepted_ ? memory_ : nullptr; }
+
+ private:
+  const std::shared_ptr<const SharedMemory> memory_;
+  std::atomic<bool> accepted_{false};
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CONNECTION_MEMORY_OFFER_H_
