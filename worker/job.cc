@@ -16,6 +16,7 @@
 #include "common/launch/outlive_server.h"
 #include "server/program/launch.h"
 #include "server/program/server_flags.h"
+#include "server/program/server_ranks.h"
 #include "worker/job_flags.h"
 #include "worker/worker_context.h"
 
@@ -110,13 +111,13 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   absl::optional<uint32_t> index;
   if (LaunchedByMpi()) {
     auto launch = TakePartInLaunch(*flags.server_flags,
-                                   remote ? ServerPlace::kElsewhere : ServerPlace::kFirstRanks,
+                                   remote ? ServerPlace::kElsewhere : ServerPlace::kAnyRanks,
                                    [&context](const MpiWorld&) { return context.status(); });
     if (!launch.ok()) return launch.status();
     if (!remote && launch->server == nullptr) OutliveServer();
     if (!remote) context->TakeTicket(std::move(launch->ticket));
     server = std::move(launch->server);
-    if (launch->world.rank >= launch->servers) index = launch->world.rank - launch->servers;
+    index = WorkerIndex(launch->server_ranks, launch->world.rank);
   } else {
     absl::Status sound = context.status();
     sound.Update(CheckStartedByHand(*flags.server_flags));

@@ -1,8 +1,8 @@
 // Starts a process as a server or a worker of a job, and tells a worker how to reach the server.
 //
 // A program's main() calls it first. Launched by mpirun, rank 0 becomes the server and the others
-// become workers; with --servers=S the first S ranks become servers. With --server=host:port every
-// process becomes a worker, with MPI or without.
+// become workers; with --servers=S, rank 0 and S - 1 others become servers, one on each node first.
+// With --server=host:port every process becomes a worker, with MPI or without.
 //
 //   auto job = sluice::Job::Start(&argc, &argv);
 //   if (job.is_server()) return job.Serve();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,7 +20,8 @@ struct JobTicket {
   // The workers' credentials for mutual TLS; secret. Empty if the server uses plaintext, or if
   // workers bring their own.
   Credentials credentials = {};
-  uint32_t servers = 1;  // of the job: the first ranks of the launch
+  // The ranks of the launch that serve, by the servers' indices, rising. The first one is 0.
+  std::vector<uint32_t> server_ranks = {0};
 };
 
 // Encodes a ticket, which holds secrets, and decodes it. DATA_LOSS for other bytes.

@@ -48,7 +48,8 @@ std::string EncodeBrief(const LaunchBrief& brief) {
   message.set_size(static_cast<uint32_t>(brief.world.size));
   message.set_one_node(brief.world.one_node);
   message.set_directory(brief.directory);
-  for (const std::string& host : brief.hosts) message.add_hosts(host);
+  message.set_node(static_cast<uint32_t>(brief.world.node));
+  for (const std::string& note : brief.notes) message.add_notes(note);
   if (brief.server.has_value()) *message.mutable_server() = ToProto(*brief.server);
   std::string bytes = message.SerializeAsString();
   if (message.has_server()) WipeSecrets(*message.mutable_server());
@@ -64,7 +65,8 @@ absl::StatusOr<LaunchBrief> DecodeBrief(absl::string_view bytes) {
   brief.world.size = static_cast<int>(message.size());
   brief.world.one_node = message.one_node();
   brief.directory = message.directory();
-  brief.hosts.assign(message.hosts().begin(), message.hosts().end());
+  brief.world.node = static_cast<int>(message.node());
+  brief.notes.assign(message.notes().begin(), message.notes().end());
   if (!message.has_server()) return brief;
   auto server = FromProto(message.server());
   WipeSecrets(*message.mutable_server());

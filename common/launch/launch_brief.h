@@ -29,7 +29,7 @@ struct LaunchBrief {
   MpiWorld world;
   std::string directory = {};                  // private, for a server's unix socket
   absl::optional<ServerIdentity> server = {};  // absent: none yet, or a flag names it
-  std::vector<std::string> hosts = {};         // for rank 0: what each rank noted, by rank
+  std::vector<std::string> notes = {};         // for rank 0: of each rank, from EncodeNote()
 };
 
 // Encodes a brief, which holds secrets, and decodes it. DATA_LOSS for other bytes.

@@ -47,6 +47,8 @@ MpiWorld ReadWorld(MpiCalls& mpi) {
           MPI_INFO_NULL, &node);
   int node_size = 0;
   mpi.Run("MPI_Comm_size", MPI_Comm_size, node, &node_size);
+  mpi.Run("MPI_Allreduce", MPI_Allreduce, static_cast<const void*>(&world.rank),
+          static_cast<void*>(&world.node), 1, MPI_INT, MPI_MIN, node);
   mpi.Run("MPI_Comm_free", MPI_Comm_free, &node);
   world.one_node = node_size == world.size;
   return world;
@@ -79,22 +81,21 @@ std::vector<std::string> Gather(MpiCalls& mpi, const MpiWorld& world, const std:
   return notes;
 }
 
-// Hands rank 0's `blob` to the ranks 1 to `first` - 1, each by a message of its own. What they get
-// is in `blob`; it is empty on all other ranks.
-void HandToFirst(MpiCalls& mpi, const MpiWorld& world, int first, std::string& blob) {
-  mpi.Run("MPI_Bcast", MPI_Bcast, static_cast<void*>(&first), 1, MPI_INT, 0, MPI_COMM_WORLD);
-  if (!mpi.status().ok()) return;
-  int size = static_cast<int>(blob.size());
-  for (int rank = 1; rank < first && world.rank == 0; ++rank) {
-    mpi.Run("MPI_Send", MPI_Send, static_cast<const void*>(&size), 1, MPI_INT, rank, 0,
-            MPI_COMM_WORLD);
-    mpi.Run("MPI_Send", MPI_Send, static_cast<const void*>(blob.data()), size, MPI_BYTE, rank, 0,
-            MPI_COMM_WORLD);
+// Hands rank 0's `blob` to the ranks `chosen`, each by a message of its own. What they get is in
+// `blob`; it is empty on all other ranks. Only rank 0 needs to know the blob and the ranks.
+void HandToChosen(MpiCalls& mpi, const MpiWorld& world, const std::vector<int>& chosen,
+                  std::string& blob) {
+  std::vector<int> sizes(world.size);  // of what each rank gets
+  for (const int rank : chosen) sizes[rank] = static_cast<int>(blob.size());
+  int size = 0;
+  mpi.Run("MPI_Scatter", MPI_Scatter, static_cast<const void*>(sizes.data()), 1, MPI_INT,
+          static_cast<void*>(&size), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  for (const int rank : chosen) {
+    mpi.Run("MPI_Send", MPI_Send, static_cast<const void*>(blob.data()), sizes[rank], MPI_BYTE,
+            rank, 0, MPI_COMM_WORLD);
   }
   if (world.rank == 0) Wipe(blob);
-  if (world.rank == 0 || world.rank >= first) return;
-  mpi.Run("MPI_Recv", MPI_Recv, static_cast<void*>(&size), 1, MPI_INT, 0, 0, MPI_COMM_WORLD,
-          MPI_STATUS_IGNORE);
+  if (!mpi.status().ok() || size == 0) return;
   blob.resize(size);
   mpi.Run("MPI_Recv", MPI_Recv, static_cast<void*>(blob.data()), size, MPI_BYTE, 0, 0,
           MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -142,10 +143,10 @@ absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const RankCheck& check,
     if (!blob.ok()) return blob.status();
     return MpiBlobs{*std::move(blob)};
   };
-  return MpiBootstrap("", check, make);
+  return MpiBootstrap([](const MpiWorld&) { return std::string(); }, check, make);
 }
 
-absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const std::string& note, const RankCheck& check,
+absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const NoteMaker& note, const RankCheck& check,
                                                 const BlobsMaker& make_blobs) {
   MpiCalls mpi;
   // Rank 0 starts the server's threads in between; only this thread calls MPI.
@@ -158,7 +159,7 @@ absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const std::string& note, const R
       Share(mpi, result.world, mpi.status().ok() ? check(result.world) : absl::OkStatus());
   MpiBlobs given;
   if (error.ok()) {
-    const std::vector<std::string> notes = Gather(mpi, result.world, note);
+    const std::vector<std::string> notes = Gather(mpi, result.world, note(result.world));
     absl::StatusOr<MpiBlobs> blobs = MpiBlobs();
     if (mpi.status().ok() && result.world.rank == 0) blobs = make_blobs(result.world, notes);
     error = Share(mpi, result.world, blobs.status());
@@ -166,13 +167,13 @@ absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const std::string& note, const R
   }
   if (error.ok()) {
     Broadcast(mpi, 0, given.for_all);
-    HandToFirst(mpi, result.world, given.first, given.for_first);
+    HandToChosen(mpi, result.world, given.chosen, given.for_chosen);
   }
   mpi.Run("MPI_Finalize", MPI_Finalize);
   if (!mpi.status().ok()) return mpi.status();
   if (!error.ok()) return error;
   result.blob = std::move(given.for_all);
-  result.for_first = std::move(given.for_first);
+  result.for_chosen = std::move(given.for_chosen);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// All that MPI does for a job: it tells rank and size, makes one rank's error known to all, takes
-// a note of each rank to rank 0, broadcasts one blob, and hands another one to the first ranks.
+// All that MPI does for a job: it tells rank, size and node, makes one rank's error known to all,
+// takes a note of each rank to rank 0, broadcasts one blob, and hands another one to some ranks.
 // Then it is finalized.
 //
 // The only code that uses MPI. Modelled on gloo (gloo/mpi/context.cc): init, rank, size, one
@@ -22,24 +22,29 @@ struct MpiWorld {
   int rank = 0;
   int size = 1;
   bool one_node = true;  // all ranks share this node
+  int node = 0;          // the lowest rank on this rank's node, which identifies the node
 };
 
 // What rank 0 gives the other ranks.
 struct MpiBlobs {
   std::string for_all;
-  // Only the ranks 1 to `first` - 1 get this one; no other process sees it.
-  std::string for_first = {};
-  int first = 1;
+  // Only the ranks `chosen` get this one; no other process sees it. It is not empty if there are
+  // any. Rank 0 is none of them.
+  std::string for_chosen = {};
+  std::vector<int> chosen = {};
 };
 
 struct MpiBootstrapResult {
   MpiWorld world;
-  std::string blob;       // MpiBlobs::for_all
-  std::string for_first;  // empty if this rank is none of those, also on rank 0
+  std::string blob;        // MpiBlobs::for_all
+  std::string for_chosen;  // empty if this rank is none of those, also on rank 0
 };
 
 // Tells why a rank cannot take part in the job; OK if it can.
 using RankCheck = std::function<absl::Status(const MpiWorld&)>;
+
+// Makes what this rank notes for rank 0.
+using NoteMaker = std::function<std::string(const MpiWorld&)>;
 
 // Makes what rank 0 broadcasts, or tells why it cannot.
 using BlobMaker = std::function<absl::StatusOr<std::string>(const MpiWorld&)>;
@@ -58,7 +63,7 @@ bool LaunchedByMpi();
 absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const RankCheck& check, const BlobMaker& make_blob);
 
 // The same with a note of this rank to rank 0, and with blobs that depend on the notes.
-absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const std::string& note, const RankCheck& check,
+absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const NoteMaker& note, const RankCheck& check,
                                                 const BlobsMaker& make_blobs);
 
 }  // namespace sluice

@@ -9,10 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/launch/failure.h"
 #include "common/launch/launch_brief.h"
+#include "common/launch/rank_note.h"
 #include "common/launch/supervisor.h"
 #include "common/net/private_directory.h"
 #include "common/security/secret.h"
 #include "server/program/launched_server.h"
+#include "server/program/server_ranks.h"
 
 namespace sluice {
 namespace {
@@ -23,14 +25,17 @@ bool IsFinalCode(int code) { return (code >= 2 && code <= 5) || code == 7; }
 
 std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }
 
-std::string NoteOf(const ServerFlags& flags, ServerPlace place) {
-  return place == ServerPlace::kElsewhere ? std::string() : HostsOfRank(flags);
+NoteMaker NoteOf(const ServerFlags& flags, ServerPlace place) {
+  return [&flags, place](const MpiWorld& world) {
+    if (place == ServerPlace::kElsewhere) return std::string();
+    return EncodeNote({world.node, place == ServerPlace::kThisRank, HostsOfRank(flags)});
+  };
 }
 
 // What this rank was told: of the rank of a server, the servers' credentials are part of it.
 absl::StatusOr<JobTicket> TicketOf(MpiBootstrapResult& told) {
-  auto ticket = DecodeTicket(told.for_first.empty() ? told.blob : told.for_first);
-  Wipe(told.for_first);
+  auto ticket = DecodeTicket(told.for_chosen.empty() ? told.blob : told.for_chosen);
+  Wipe(told.for_chosen);
   Wipe(told.blob);
   return ticket;
 }
@@ -39,9 +44,9 @@ absl::StatusOr<JobTicket> TicketOf(MpiBootstrapResult& told) {
 
 // Starts the first server, and makes what the other ranks need.
 absl::StatusOr<MpiBlobs> StartFirst(const ServerFlags& flags, const MpiWorld& world,
-                                    const std::vector<std::string>& hosts, Launch* launch) {
+                                    const std::vector<std::string>& notes, Launch* launch) {
   LaunchBrief brief = {world};
-  brief.hosts = hosts;
+  brief.notes = notes;
   auto started = StartLaunchedServer(flags, brief);
   if (!started.ok()) return started.status();
   launch->server = std::move(started->server);
@@ -52,18 +57,18 @@ absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place
                                      const RankCheck& check) {
   Launch launch;
   auto told = MpiBootstrap(NoteOf(flags, place), check,
-                           [&](const MpiWorld& world, const std::vector<std::string>& hosts) {
+                           [&](const MpiWorld& world, const std::vector<std::string>& notes) {
                              return place == ServerPlace::kElsewhere
                                         ? absl::StatusOr<MpiBlobs>(MpiBlobs())
-                                        : StartFirst(flags, world, hosts, &launch);
+                                        : StartFirst(flags, world, notes, &launch);
                            });
   if (!told.ok()) return told.status();
   launch.world = told->world;
   if (place == ServerPlace::kElsewhere) return launch;
-  const bool is_holder = !told->for_first.empty();
+  const bool is_holder = !told->for_chosen.empty();
   auto ticket = TicketOf(*told);
   if (!ticket.ok()) return ticket.status();
-  launch.servers = static_cast<int>(ticket->servers);
+  launch.server_ranks = ticket->server_ranks;
   if (is_holder) {
     LaunchBrief brief = {launch.world};
     brief.server = ServerIdentity{*ticket};
@@ -81,9 +86,9 @@ absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place
 class SupervisedServer {
  public:
   // What rank 0 broadcasts. If the program could not serve, it has said why.
-  absl::StatusOr<MpiBlobs> Start(const MpiWorld& world, const std::vector<std::string>& hosts) {
+  absl::StatusOr<MpiBlobs> Start(const MpiWorld& world, const std::vector<std::string>& notes) {
     brief_.world = world;
-    brief_.hosts = hosts;
+    brief_.notes = notes;
     const absl::Status started = StartProgram();
     if (!started.ok()) return started;
     auto identity = Hear();
@@ -148,10 +153,10 @@ uint32_t RestartsOfServer(const ServerFlags& flags) {
 absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const RankCheck& check) {
   SupervisedServer server;
   auto told = MpiBootstrap(NoteOf(flags, place), check,
-                           [&](const MpiWorld& world, const std::vector<std::string>& hosts) {
+                           [&](const MpiWorld& world, const std::vector<std::string>& notes) {
                              return place == ServerPlace::kElsewhere
                                         ? absl::StatusOr<MpiBlobs>(MpiBlobs())
-                                        : server.Start(world, hosts);
+                                        : server.Start(world, notes);
                            });
   if (server.HasProgram()) {
     if (told.ok()) Wipe(told->blob);
@@ -160,7 +165,7 @@ absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const
   if (!told.ok()) return told.status();
   LaunchBrief brief = {told->world};
   if (place == ServerPlace::kElsewhere) return SuperviseProgram(brief, flags.max_restarts);
-  const bool is_holder = !told->for_first.empty();
+  const bool is_holder = !told->for_chosen.empty();
   auto ticket = TicketOf(*told);
   if (!ticket.ok()) return ticket.status();
   brief.server = ServerIdentity{*std::move(ticket)};
@@ -187,8 +192,8 @@ absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace 
   if (place == ServerPlace::kElsewhere) return launch;
   if (launch.world.rank > 0) {
     launch.ticket = brief->server->ticket;
-    launch.servers = static_cast<int>(launch.ticket.servers);
-    if (launch.world.rank >= launch.servers) return launch;
+    launch.server_ranks = launch.ticket.server_ranks;
+    if (!ServerIndex(launch.server_ranks, launch.world.rank).has_value()) return launch;
     auto holder = StartLaunchedHolder(flags, *brief);
     if (!holder.ok()) return holder.status();
     launch.server = *std::move(holder);
@@ -204,7 +209,7 @@ absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace 
     return brief->server.has_value() ? started.status() : SaidForAllRanks(started.status());
   }
   launch.ticket = started->identity.ticket;
-  launch.servers = static_cast<int>(launch.ticket.servers);
+  launch.server_ranks = launch.ticket.server_ranks;
   launch.server = std::move(started->server);
   return launch;
 }

@@ -6,13 +6,16 @@
 // (common/launch/supervisor.h). The supervisor tells the child what MPI told the rank. A server
 // that is started again keeps its address, token, job and credentials, so that the workers find it.
 //
-// Rank 0 decides how many servers there are, and broadcasts it with the first server's address. A
-// rank that is one of the others starts after that, and calls the first server.
+// Rank 0 decides which ranks serve (server_ranks.h), and broadcasts it with the first server's
+// address. A rank that is one of the other servers starts after that, and calls the first one. A
+// rank that is started again keeps its part, since its supervisor has been told all that.
 
 #ifndef SLUICE_SERVER_PROGRAM_LAUNCH_H_
 #define SLUICE_SERVER_PROGRAM_LAUNCH_H_
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/launch/job_ticket.h"
@@ -23,15 +26,16 @@
 namespace sluice {
 
 enum class ServerPlace {
-  kFirstRanks,  // rank 0, and with --servers=S the S - 1 ranks after it
-  kElsewhere,   // a flag names it: all ranks are workers
+  kAnyRanks,   // rank 0, and with --servers=S S - 1 others, spread over the nodes
+  kThisRank,   // this program only serves, so the servers are the first ranks
+  kElsewhere,  // a flag names it: all ranks are workers
 };
 
 struct Launch {
   MpiWorld world;
-  JobTicket ticket;                   // empty if the servers are elsewhere
-  int servers = 0;                    // of this launch, which are its first ranks
-  std::unique_ptr<JobServer> server;  // null on a worker
+  JobTicket ticket;                    // empty if the servers are elsewhere
+  std::vector<uint32_t> server_ranks;  // the ticket's; empty if the servers are elsewhere
+  std::unique_ptr<JobServer> server;   // null on a worker
 };
 
 // Takes part in the launch. Call it once, in a process that an MPI launcher started, while the

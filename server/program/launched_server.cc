@@ -1,16 +1,19 @@
 #include "server/program/launched_server.h"
 
+#include <glog/logging.h>
+
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "common/launch/launch_credentials.h"
+#include "common/launch/rank_note.h"
 #include "common/net/network.h"
+#include "server/program/server_ranks.h"
 
 namespace sluice {
 namespace {
@@ -89,15 +92,41 @@ absl::StatusOr<CredentialsSource> CredentialsOf(const Credentials& of_launch,
   return CredentialsAt(flags, *listen);
 }
 
+// Who serves besides this process.
+struct OtherServers {
+  std::vector<uint32_t> ranks;          // of all servers, rising
+  std::vector<std::string> hosts = {};  // of the others
+};
+
+absl::StatusOr<OtherServers> ChooseOthers(const LaunchBrief& brief, uint32_t servers) {
+  std::vector<RankNote> notes;
+  for (const std::string& note : brief.notes) {
+    auto decoded = DecodeNote(note);
+    if (!decoded.ok()) return decoded.status();
+    notes.push_back(*std::move(decoded));
+  }
+  OtherServers others = {ChooseServerRanks(notes, servers)};
+  std::vector<std::string> places;
+  for (const uint32_t rank : others.ranks) {
+    const std::vector<std::string>& hosts = notes[rank].hosts;
+    if (rank > 0) others.hosts.insert(others.hosts.end(), hosts.begin(), hosts.end());
+    places.push_back(absl::StrCat("rank ", rank, hosts.empty() ? "" : " on " + hosts.front()));
+  }
+  LOG_IF(INFO, servers > 1) << "the servers are " << absl::StrJoin(places, ", ");
+  return others;
+}
+
 // A server that begins a launch.
 absl::StatusOr<LaunchedServer> StartAnew(const ServerFlags& flags, const LaunchBrief& brief,
-                                         std::vector<std::string> hosts, ServerOptions options) {
+                                         ServerOptions options) {
+  auto others = ChooseOthers(brief, options.servers);
+  if (!others.ok()) return others.status();
   const auto place = ChoosePlace(flags, brief.world);
   if (!place.ok()) return place.status();
   if (options.token.empty()) options.token = RandomHex(kTokenBytes);
   LaunchedServer launched;
   const absl::Status made =
-      MakeCredentials(flags.security, *place, std::move(hosts), &launched.identity);
+      MakeCredentials(flags.security, *place, std::move(others->hosts), &launched.identity);
   if (!made.ok()) return made;
   auto credentials = CredentialsOf(launched.identity.credentials, flags.security, place->listen);
   if (!credentials.ok()) return credentials.status();
@@ -114,7 +143,7 @@ absl::StatusOr<LaunchedServer> StartAnew(const ServerFlags& flags, const LaunchB
   ticket.address = reached_at.ToString();
   ticket.job_id = (*server)->shard().Describe().job_id;
   ticket.token = options.token;
-  ticket.servers = options.servers;
+  ticket.server_ranks = std::move(others->ranks);
   launched.server = std::make_unique<JobServer>(*std::move(server));
   return launched;
 }
@@ -139,7 +168,8 @@ absl::StatusOr<LaunchedServer> TakeOver(const ServerFlags& flags, const ServerId
 absl::Status CheckWorkersAreLeft(const MpiWorld& world, uint32_t servers) {
   if (static_cast<uint32_t>(world.size) > servers) return absl::OkStatus();
   const std::string serving =
-      servers == 1 ? "rank 0 is the server" : absl::StrCat("the first ", servers, " ranks serve");
+      servers == 1 ? "rank 0 is the server"
+                   : absl::StrCat(world.size, " ranks were started and ", servers, " are to serve");
   return absl::InvalidArgumentError(absl::StrCat(
       serving, ", and no rank is left to be a worker; start at least ", servers + 1, " ranks"));
 }
@@ -161,7 +191,7 @@ absl::StatusOr<Place> ChoosePlaceOfHolder(const ServerFlags& flags, const MpiWor
 
 }  // namespace
 
-std::string HostsOfRank(const ServerFlags& flags) {
+std::vector<std::string> HostsOfRank(const ServerFlags& flags) {
   std::vector<std::string> hosts = {HostName()};
   if (!flags.advertise.empty()) hosts.push_back(flags.advertise);
   const auto listen = ParseAddress(flags.listen);
@@ -169,7 +199,7 @@ std::string HostsOfRank(const ServerFlags& flags) {
   // A rank without such an address may not need it; if it does, the start of its server says why.
   const auto routable = RoutableHost(flags.interface);
   if (routable.ok()) hosts.push_back(*routable);
-  return absl::StrJoin(hosts, ",");
+  return hosts;
 }
 
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
@@ -183,22 +213,15 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
   if (!options.ok()) return options.status();
   options->grace = kGraceUnderMpirun;
   if (brief.server.has_value()) return TakeOver(flags, *brief.server, *std::move(options));
-  std::vector<std::string> of_others;
-  for (size_t rank = 1; rank < *servers && rank < brief.hosts.size(); ++rank) {
-    for (const absl::string_view host : absl::StrSplit(brief.hosts[rank], ',', absl::SkipEmpty())) {
-      of_others.emplace_back(host);
-    }
-  }
-  return StartAnew(flags, brief, std::move(of_others), *std::move(options));
+  return StartAnew(flags, brief, *std::move(options));
 }
 
 MpiBlobs BlobsOf(const ServerIdentity& server) {
   MpiBlobs blobs = {EncodeTicket(server.ticket)};
-  if (server.ticket.servers == 1) return blobs;
   JobTicket of_holders = server.ticket;
   of_holders.credentials = server.credentials;
-  blobs.for_first = EncodeTicket(of_holders);
-  blobs.first = static_cast<int>(of_holders.servers);
+  blobs.for_chosen = EncodeTicket(of_holders);
+  blobs.chosen.assign(of_holders.server_ranks.begin() + 1, of_holders.server_ranks.end());
   return blobs;
 }
 
@@ -206,15 +229,15 @@ absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags
                                                                const LaunchBrief& brief) {
   const MpiWorld& world = brief.world;
   const JobTicket& ticket = brief.server->ticket;
-  const uint32_t workers = static_cast<uint32_t>(world.size) - ticket.servers;
-  const auto given = ServerOptionsFrom(flags, workers, ticket.servers);
+  const auto servers = static_cast<uint32_t>(ticket.server_ranks.size());
+  const auto given = ServerOptionsFrom(flags, static_cast<uint32_t>(world.size) - servers, servers);
   if (!given.ok()) return given.status();
   const auto place = ChoosePlaceOfHolder(flags, world, ticket);
   if (!place.ok()) return place.status();
   auto credentials = CredentialsOf(ticket.credentials, flags.security, place->listen);
   if (!credentials.ok()) return credentials.status();
   HolderServerOptions options = HolderOptionsFrom(*given);
-  options.index = static_cast<uint32_t>(world.rank);
+  options.index = *ServerIndex(ticket.server_ranks, world.rank);
   options.sequencer = ticket.address;
   options.job_id = ticket.job_id;
   options.token = ticket.token;

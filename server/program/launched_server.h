@@ -1,4 +1,5 @@
-// Starts the servers of a launch by mpirun: the first one on rank 0, the others on the next ranks.
+// Starts the servers of a launch by mpirun: the first one on rank 0, the others on the ranks that
+// ChooseServerRanks() names.
 
 #ifndef SLUICE_SERVER_PROGRAM_LAUNCHED_SERVER_H_
 #define SLUICE_SERVER_PROGRAM_LAUNCHED_SERVER_H_
@@ -16,9 +17,9 @@
 
 namespace sluice {
 
-// The names and addresses by which other ranks may reach a server of this rank, separated by
-// commas. Rank 0 needs those of all servers for their certificate.
-std::string HostsOfRank(const ServerFlags& flags);
+// The names and addresses by which other ranks may reach a server of this rank. Rank 0 needs those
+// of all servers for their certificate.
+std::vector<std::string> HostsOfRank(const ServerFlags& flags);
 
 struct LaunchedServer {
   std::unique_ptr<JobServer> server;
@@ -29,9 +30,9 @@ struct LaunchedServer {
 // a private unix socket; otherwise on TCP, with new credentials for mutual TLS. Flags may choose
 // another token, address or credentials. If the brief names a server, an earlier process of this
 // rank has died, and the new server takes over its address, job id, token and credentials.
-// brief.hosts are HostsOfRank() of all ranks, if there are other servers. INVALID_ARGUMENT if
-// no rank is left to be a worker, or if the flags contradict each other. Other errors are
-// Server::Start()'s.
+// brief.notes are those of all ranks; with them it chooses the ranks of the other servers.
+// INVALID_ARGUMENT if no rank is left to be a worker, or if the flags contradict each other. Other
+// errors are Server::Start()'s.
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
                                                    const LaunchBrief& brief);
 
@@ -39,10 +40,11 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
 // credentials, and the workers theirs.
 MpiBlobs BlobsOf(const ServerIdentity& server);
 
-// Starts the server of a rank from 1 to the number of servers minus 1. The brief names the first
-// server, with the ticket that BlobsOf() makes for such a rank. It listens on a private unix socket
-// if the first server listens on a unix socket; otherwise on a TCP port that the system chooses, at
-// the host of --listen or --advertise. Errors are HolderServer::Start()'s.
+// Starts a server that is not the first one. The brief names the first server, with the ticket that
+// BlobsOf() makes for the rank of such a server, which is one of the ticket's server_ranks. It
+// listens on a private unix socket if the first server listens on a unix socket; otherwise on a TCP
+// port that the system chooses, at the host of --listen or --advertise. Errors are
+// HolderServer::Start()'s.
 absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
                                                                const LaunchBrief& brief);
 

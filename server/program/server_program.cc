@@ -35,14 +35,14 @@ absl::Status CheckRankServes(const MpiWorld& world, uint32_t servers) {
 absl::StatusOr<std::unique_ptr<JobServer>> StartUnderMpi(const ServerFlags& flags) {
   const auto servers = LaunchedServers(flags.servers);
   if (!servers.ok()) return ShareFailure(servers.status());
-  auto launch = TakePartInLaunch(flags, ServerPlace::kFirstRanks, [&](const MpiWorld& world) {
+  auto launch = TakePartInLaunch(flags, ServerPlace::kThisRank, [&](const MpiWorld& world) {
     return CheckRankServes(world, *servers);
   });
   if (!launch.ok()) return launch.status();
   if (launch->server != nullptr) return std::move(launch->server);
-  return absl::InvalidArgumentError(
-      absl::StrCat("sluice_server is rank ", launch->world.rank, " and has --servers=", *servers,
-                   ", but rank 0 has --servers=", launch->servers, "; give all ranks the same"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "sluice_server is rank ", launch->world.rank, " and has --servers=", *servers,
+      ", but rank 0 has --servers=", launch->server_ranks.size(), "; give all ranks the same"));
 }
 
 absl::StatusOr<std::unique_ptr<JobServer>> StartByHand(const ServerFlags& flags) {

@@ -66,8 +66,9 @@ absl::StatusOr<ServerList> ParseServerList(const ServersFlags& flags) {
 void AddServersFlags(CLI::App& group, ServersFlags& flags) {
   group
       .add_option("--servers", flags.servers,
-                  "under mpirun: the number of servers, which are the first ranks and share the "
-                  "model's parameters; without mpirun: the addresses of all servers of the job, "
+                  "under mpirun: the number of servers, which share the model's parameters: rank 0 "
+                  "and, on several nodes, one rank of each node before any has a second one; "
+                  "without mpirun: the addresses of all servers of the job, "
                   "host:port,host:port,…, the same list for each of them")
       ->capture_default_str();
   AddOptional(group, "--index", flags.index,

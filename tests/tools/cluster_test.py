@@ -31,20 +31,26 @@ class ClusterTest(unittest.TestCase):
         if made.returncode:
             self.skipTest(f"no namespaces: {made.stderr.strip()}; run as root")
 
-    def launch(self, how):
-        """Runs a job of three workers, each of which pushes once for each step."""
-        ended = subprocess.run([os.path.join(TREE, "tools/cluster/try"), how, f"--max-steps={STEPS}"],
+    def launch(self, how, *flags, workers=3):
+        """Runs a job, each of whose workers pushes once for each step."""
+        ended = subprocess.run([os.path.join(TREE, "tools/cluster/try"), how, f"--max-steps={STEPS}", *flags],
                                env={**os.environ, "PROGRAM": TRAIN}, capture_output=True, text=True, check=False,
                                timeout=240)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         told = dict(re.findall(r"^  (steps|pushes received|accepted|  accepted) +(\d+)$", ended.stdout, re.MULTILINE))
-        self.assertEqual(told, {"steps": str(STEPS), "pushes received": str(3 * STEPS),
-                                "  accepted": str(3 * STEPS)}, ended.stdout)
+        self.assertEqual(told, {"steps": str(STEPS), "pushes received": str(workers * STEPS),
+                                "  accepted": str(workers * STEPS)}, ended.stdout)
         return ended.stdout + ended.stderr
 
     def test_mpirun_with_a_host_file_trains_over_tls(self):
         self.need("sshd", "mpirun", "ip")
         self.assertIn("with mutual TLS", self.launch("hosts"))
+
+    def test_mpirun_gives_each_node_a_server(self):
+        self.need("sshd", "mpirun", "ip")
+        said = self.launch("hosts", "--servers=2", workers=2)
+        self.assertIn("the servers are rank 0 on node1, rank 2 on node2", said)
+        self.assertIn("server 1 of 2 follows, at 10.78.0.2:", said)
 
     def test_srun_trains_in_an_allocation_of_two_nodes(self):
         self.need("slurmctld", "slurmd", "munged", "srun", "ip")

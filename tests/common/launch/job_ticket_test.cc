@@ -1,6 +1,8 @@
 #include "common/launch/job_ticket.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -9,6 +11,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 MATCHER_P3(IsTicket, address, job_id, token, "") {
@@ -45,13 +48,20 @@ TEST(JobTicketTest, CarriesTheCredentialsOfItsWorkers) {
   EXPECT_EQ(read->credentials.authority, "authority");
 }
 
-TEST(JobTicketTest, SaysHowManyServersThereAre) {
+TEST(JobTicketTest, SaysWhichRanksServe) {
   JobTicket ticket{"node7:7070", "job-1", "secret"};
-  EXPECT_EQ(DecodeTicket(EncodeTicket(ticket))->servers, 1U);
-  ticket.servers = 3;
-  EXPECT_EQ(DecodeTicket(EncodeTicket(ticket))->servers, 3U);
-  ticket.servers = 0;
-  EXPECT_THAT(DecodeTicket(EncodeTicket(ticket)), IsNoTicket());
+  EXPECT_THAT(DecodeTicket(EncodeTicket(ticket))->server_ranks, ElementsAre(0));
+  ticket.server_ranks = {0, 4, 1000};
+  EXPECT_THAT(DecodeTicket(EncodeTicket(ticket))->server_ranks, ElementsAre(0, 4, 1000));
+}
+
+TEST(JobTicketTest, RefusesRanksThatCannotServe) {
+  for (const std::vector<uint32_t>& ranks :
+       std::vector<std::vector<uint32_t>>{{}, {1, 2}, {0, 0}, {0, 4, 2}}) {
+    JobTicket ticket{"node7:7070", "job-1", "secret"};
+    ticket.server_ranks = ranks;
+    EXPECT_THAT(DecodeTicket(EncodeTicket(ticket)), IsNoTicket());
+  }
 }
 
 TEST(JobTicketTest, RefusesForeignBytes) {

@@ -6,10 +6,10 @@
 // The ranks that are named refuse to take part; with "blob", rank 0 refuses to broadcast. Then
 // every rank says what it heard of it.
 //
-//   mpi_bootstrap_program BLOB first N
+//   mpi_bootstrap_program BLOB chosen [RANK]…
 //
-// Rank 0 hands the bytes of BLOB to the ranks below N only. Each rank notes its process id, and
-// says what it noted and how many bytes it got; rank 0 says what the others noted, by rank.
+// Rank 0 hands the bytes of BLOB to the ranks that are named only. Each rank notes its process id,
+// and says what it noted and how many bytes it got; rank 0 says what the others noted, by rank.
 
 #include <unistd.h>
 
@@ -34,27 +34,31 @@ std::string ReadFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
 
-int HandToFirst(const std::string& path, int first) {
+int HandToChosen(const std::string& path, const std::vector<int>& chosen) {
   std::vector<std::string> told;
   const auto make = [&](const MpiWorld&, const std::vector<std::string>& notes) {
     told = notes;
-    return absl::StatusOr<sluice::MpiBlobs>({"all", ReadFile(path), first});
+    return absl::StatusOr<sluice::MpiBlobs>({"all", ReadFile(path), chosen});
   };
   const std::string note = absl::StrCat(getpid());
-  const auto result = sluice::MpiBootstrap(
-      note, [](const MpiWorld&) { return absl::OkStatus(); }, make);
+  const auto result = sluice::MpiBootstrap([&note](const MpiWorld&) { return note; },
+                                           [](const MpiWorld&) { return absl::OkStatus(); }, make);
   if (!result.ok()) return 1;
   std::cout << absl::StrCat("rank ", result->world.rank, " noted ", note, ", got ", result->blob,
-                            " and ", result->for_first.size(), " bytes, was told ",
+                            " and ", result->for_chosen.size(), " bytes, was told ",
                             absl::StrJoin(told, ","), "\n");
-  return result->for_first.empty() || result->for_first == ReadFile(path) ? 0 : 1;
+  return result->for_chosen.empty() || result->for_chosen == ReadFile(path) ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  if (argc == 4 && std::string(argv[2]) == "first") return HandToFirst(argv[1], std::stoi(argv[3]));
+  if (argc > 2 && std::string(argv[2]) == "chosen") {
+    std::vector<int> ranks;
+    for (int i = 3; i < argc; ++i) ranks.push_back(std::stoi(argv[i]));
+    return HandToChosen(argv[1], ranks);
+  }
   const std::string path = argv[1];
   const std::vector<std::string> refusals(argv + 2, argv + argc);
   const auto refuse = [&refusals](const std::string& word, const std::string& who) {
@@ -84,6 +88,7 @@ int main(int argc, char** argv) {
   }
   std::ofstream(absl::StrCat(path, ".", world.rank), std::ios::binary) << result->blob;
   std::cout << absl::StrCat("rank ", world.rank, " of ", world.size, ", one_node=", world.one_node,
-                            ", launched=", launched, ", blob made for ", made_for, "\n");
+                            ", node=", world.node, ", launched=", launched, ", blob made for ",
+                            made_for, "\n");
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/launch/rank_note.h"
 #include "common/security/certificate_facts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -60,31 +61,41 @@ TEST(ServersFlagsTest, RefusesWhatIsNoNumberOfLaunchedServers) {
 
 TEST(ServersFlagsTest, LeavesARankToBeAWorker) {
   EXPECT_THAT(Launch({"--servers=3"}, RanksOnOneNode(3)),
-              IsWrong("the first 3 ranks serve, and no rank is left to be a worker; start at least "
-                      "4 ranks"));
+              IsWrong("3 ranks were started and 3 are to serve, and no rank is left to be a "
+                      "worker; start at least 4 ranks"));
   EXPECT_THAT(Launch({"--servers=3"}, RanksOnOneNode(2)), IsWrong("start at least 4 ranks"));
 }
 
-TEST(ServersFlagsTest, TellsTheOtherRanksHowManyServersThereAre) {
+TEST(ServersFlagsTest, TellsTheOtherRanksWhichOfThemServe) {
   const auto alone = Launch({}, RanksOnOneNode(5));
   ASSERT_THAT(alone, IsOk());
-  EXPECT_EQ(alone->identity.ticket.servers, 1U);
+  EXPECT_THAT(alone->identity.ticket.server_ranks, ElementsAre(0));
   const auto three = Launch({"--servers=3"}, RanksOnOneNode(5));
   ASSERT_THAT(three, IsOk());
-  EXPECT_EQ(three->identity.ticket.servers, 3U);
+  EXPECT_THAT(three->identity.ticket.server_ranks, ElementsAre(0, 1, 2));
+}
+
+LaunchBrief BriefOf(const std::vector<RankNote>& notes) {
+  LaunchBrief brief = {RanksOnManyNodes(static_cast<int>(notes.size()))};
+  for (const RankNote& note : notes) brief.notes.push_back(EncodeNote(note));
+  return brief;
 }
 
 // Only ranks that serve can show that they are servers, at the host of each of them.
 TEST(ServersFlagsTest, GivesTheServersACertificateAndTheWorkersAnother) {
-  LaunchBrief brief = {RanksOnManyNodes(5)};
-  brief.hosts = {"node0", "node1,10.0.0.1", "node2", "node3", ""};
+  const LaunchBrief brief = BriefOf({{0, false, {"node0"}},
+                                     {0, false, {"node0"}},
+                                     {2, false, {"node2", "10.0.0.2"}},
+                                     {2, false, {"another2"}},
+                                     {4, false, {"node4"}},
+                                     {5, false, {"node5"}}});
   const auto launched =
       StartLaunchedServer(ParseServerFlags({"--servers=3", "--interface=lo"}), brief);
   ASSERT_THAT(launched, IsOk());
   const MpiBlobs blobs = BlobsOf(launched->identity);
-  EXPECT_EQ(blobs.first, 3);
+  EXPECT_THAT(blobs.chosen, ElementsAre(2, 4));
   const JobTicket workers = DecodeTicket(blobs.for_all).value();
-  const JobTicket holders = DecodeTicket(blobs.for_first).value();
+  const JobTicket holders = DecodeTicket(blobs.for_chosen).value();
   EXPECT_EQ(holders.address, workers.address);
   EXPECT_EQ(holders.token, workers.token);
   EXPECT_EQ(holders.credentials.key, launched->identity.credentials.key);
@@ -93,11 +104,18 @@ TEST(ServersFlagsTest, GivesTheServersACertificateAndTheWorkersAnother) {
   const auto of_workers = FactsOf(workers.credentials.certificate);
   ASSERT_THAT(of_servers, IsOk());
   ASSERT_THAT(of_workers, IsOk());
-  EXPECT_THAT(of_servers->hosts, AllOf(Contains("node1"), Contains("10.0.0.1"), Contains("node2"),
-                                       Not(Contains("node3"))));
+  EXPECT_THAT(of_servers->hosts, AllOf(Contains("node2"), Contains("10.0.0.2"), Contains("node4"),
+                                       Not(Contains("another2")), Not(Contains("node5"))));
   EXPECT_EQ(of_servers->roles, Roles(Role::kServer));
   EXPECT_TRUE(of_servers->may_serve && of_servers->may_call);
   EXPECT_EQ(of_workers->roles, Roles(Role::kWorker));
+}
+
+TEST(ServersFlagsTest, RefusesNotesOfAnotherVersion) {
+  LaunchBrief brief = {RanksOnOneNode(2)};
+  brief.notes = {"\xff", "\xff"};
+  EXPECT_THAT(StartLaunchedServer(ParseServerFlags({}), brief),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("no note to rank 0")));
 }
 
 // ---- By hand ----

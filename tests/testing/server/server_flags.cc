@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "common/launch/rank_note.h"
 #include "gtest/gtest.h"
 #include "tests/testing/server/connect.h"
 #include "worker/connection/grpc/connection.h"
@@ -36,7 +37,11 @@ MpiWorld RanksOnManyNodes(int size) {
 
 absl::StatusOr<LaunchedServer> Launch(const std::vector<std::string>& arguments,
                                       const MpiWorld& world) {
-  return StartLaunchedServer(ParseServerFlags(arguments), {world});
+  LaunchBrief brief = {world};
+  for (int rank = 0; rank < world.size; ++rank) {
+    brief.notes.push_back(EncodeNote({world.one_node ? 0 : rank}));
+  }
+  return StartLaunchedServer(ParseServerFlags(arguments), brief);
 }
 
 absl::StatusOr<Welcome> JoinWith(const JobTicket& ticket, absl::Duration timeout) {
