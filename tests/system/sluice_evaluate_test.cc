@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
@@ -287,6 +288,28 @@ TEST_F(SluiceEvaluateTest, EvaluatesEachCheckpointOfARunThatIsOver) {
   EXPECT_EQ(records[2].step, 25);
   EXPECT_EQ(records[2].incarnation, 2);
   EXPECT_THAT(output, HasSubstr("evaluations 3, the best at step "));
+}
+
+TEST_F(SluiceEvaluateTest, ReadsTheDirectoriesOfSeveralServers) {
+  const std::string first = TestPath("first");
+  const std::string second = TestPath("second");
+  const auto job = Mpirun({{3, Train({"--servers=2", "--no-test", FlagOf(first)})}});
+  ASSERT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
+  std::filesystem::create_directories(second);
+  for (const auto& file : std::filesystem::directory_iterator(first)) {
+    const std::filesystem::path name = file.path().filename();
+    if (absl::StrContains(name.string(), "-1-of-2")) {
+      std::filesystem::rename(file.path(), std::filesystem::path(second) / name);
+    }
+  }
+  EXPECT_THAT(OutputOf(Evaluate({FlagOf(first), "--once"}), 1),
+              AllOf(HasSubstr("is missing: it is the part of server 1 of 2"),
+                    HasSubstr("there was nothing to evaluate")));
+  OutputOf(Evaluate({FlagOf(absl::StrCat(first, ",", second))}), 0);
+  const std::vector<Record> records = Records();
+  ASSERT_THAT(records, SizeIs(2));
+  EXPECT_EQ(records[0].step, 0);
+  EXPECT_EQ(records[1].step, 20);
 }
 
 TEST_F(SluiceEvaluateTest, PassesOverADamagedCheckpoint) {

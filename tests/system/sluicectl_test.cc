@@ -65,7 +65,7 @@ TEST_F(SluicectlTest, VerifiesAWholeOne) {
 TEST_F(SluicectlTest, VerifiesNothingInADirectoryWithoutCheckpoints) {
   std::filesystem::remove(path_);
   EXPECT_EQ(Run({"verify", directory_}), 1);
-  EXPECT_THAT(output_, HasSubstr(absl::StrCat("found no checkpoint in ", directory_)));
+  EXPECT_THAT(output_, HasSubstr(absl::StrCat(directory_, " has no checkpoint")));
 }
 
 TEST_F(SluicectlTest, FailsIfItsOutputIsCut) {
@@ -157,7 +157,74 @@ TEST_F(SluicectlServersTest, ShowsTheStateAlsoWithoutTheStripes) {
 TEST_F(SluicectlServersTest, SaysWhoseDirectoryToVerify) {
   std::filesystem::remove(path_);
   EXPECT_EQ(Run({"verify", directory_}), 1);
-  EXPECT_THAT(output_, HasSubstr("of several servers that of the first one"));
+  EXPECT_THAT(output_, HasSubstr("but one server's parts of them; name the directory of the first "
+                                 "server, then with a comma between this one"));
+}
+
+// Each of three servers has saved its files to a directory of its own.
+class SluicectlDirectoriesTest : public SluicectlServersTest {
+ protected:
+  SluicectlDirectoriesTest() {
+    for (const int stripe : {1, 2}) {
+      const std::filesystem::path from = StripePath(stripe);
+      std::filesystem::remove_all(Other(stripe));
+      std::filesystem::create_directories(Other(stripe));
+      std::filesystem::rename(from, std::filesystem::path(Other(stripe)) / from.filename());
+    }
+  }
+
+  std::string Other(int server) const { return absl::StrCat(directory_, "_of_", server); }
+
+  const std::string all_ = absl::StrCat(directory_, ",", Other(1), ",", Other(2));
+};
+
+TEST_F(SluicectlDirectoriesTest, VerifiesTheStripesOfAll) {
+  EXPECT_EQ(Run({"verify", all_}), 0);
+  EXPECT_THAT(output_, HasSubstr(path_ + ": whole: step 9 of job job"));
+  EXPECT_EQ(Run({"verify", absl::StrCat(path_, ",", Other(2), ",", Other(1))}), 0);
+}
+
+TEST_F(SluicectlDirectoriesTest, NamesTheServerWhoseStripeIsMissingAndWhatToDo) {
+  EXPECT_EQ(Run({"verify", directory_}), 1);
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr(StripePath(1) + " is missing: it is the part of server 1 of "
+                                              "3; copy it there from that server's "
+                                              "--checkpoint-dir"),
+                    HasSubstr("it is the part of server 2 of 3"),
+                    HasSubstr("if each of several servers has a directory of its own, name "
+                              "them all, the first server's first, with commas between")));
+  EXPECT_EQ(Run({"verify", absl::StrCat(directory_, ",", Other(2))}), 1);
+  EXPECT_THAT(output_, AllOf(HasSubstr(absl::StrCat("is missing, also in ", Other(2),
+                                                    ": it is the part of server 1 of 3")),
+                             Not(HasSubstr("server 2 of 3"))));
+}
+
+TEST_F(SluicectlDirectoriesTest, NamesADirectoryThatIsNotThere) {
+  for (const char* command : {"list", "verify", "show"}) {
+    EXPECT_EQ(Run({command, all_ + ",/no/such"}), 1);
+    EXPECT_THAT(output_, HasSubstr("/no/such")) << command;
+  }
+}
+
+TEST_F(SluicectlDirectoriesTest, FindsADamagedStripeInTheDirectoryOfItsServer) {
+  const std::string stripe =
+      absl::StrCat(Other(2), "/", std::filesystem::path(StripePath(2)).filename().string());
+  std::filesystem::resize_file(stripe, 1000);
+  EXPECT_EQ(Run({"verify", all_}), 1);
+  EXPECT_THAT(output_, HasSubstr(stripe + ": "));
+}
+
+TEST_F(SluicectlDirectoriesTest, ListsTheBytesOfAll) {
+  EXPECT_EQ(Run({"list", "--json", directory_}), 0);
+  const std::string of_first = JsonAt(output_, "checkpoints.0.bytes");
+  EXPECT_EQ(Run({"list", "--json", all_}), 0);
+  EXPECT_EQ(JsonAt(output_, "checkpoints.0.servers"), "3");
+  EXPECT_GT(std::stoull(JsonAt(output_, "checkpoints.0.bytes")), std::stoull(of_first));
+}
+
+TEST_F(SluicectlDirectoriesTest, ShowsTheNewest) {
+  EXPECT_EQ(Run({"show", all_}), 0);
+  EXPECT_EQ(JsonAt(output_, "step"), "9");
 }
 
 TEST_F(SluicectlTest, ShowsAllButTheValues) {

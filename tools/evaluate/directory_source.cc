@@ -1,10 +1,13 @@
 #include "tools/evaluate/directory_source.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_follower.h"
@@ -17,7 +20,7 @@ namespace {
 // Rows that the checkpoint does not have are as they began.
 absl::Status PutRows(const FollowedCheckpoint& followed, Evaluator& model) {
   if (model.wanted_rows().empty()) return absl::OkStatus();
-  const auto checkpoint = ReadRowsOfCheckpoint(RealFileSystem(), followed.path);
+  const auto checkpoint = ReadRowsOfCheckpoint(RealFileSystem(), followed.place);
   if (!checkpoint.ok()) return checkpoint.status();
   model.SetFirstRows();
   return checkpoint->rows->ForEach([&](uint32_t table, const StoredRow& row) {
@@ -29,8 +32,8 @@ absl::Status PutRows(const FollowedCheckpoint& followed, Evaluator& model) {
 absl::Status Put(const FollowedCheckpoint& checkpoint, Evaluator& model) {
   const absl::Status same = CheckSameLayout(*checkpoint.checkpoint.layout, model.layout());
   if (!same.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(checkpoint.path, " is of another model; give its --model: ", same.message()));
+    return absl::FailedPreconditionError(absl::StrCat(
+        checkpoint.place.file, " is of another model; give its --model: ", same.message()));
   }
   const absl::Span<const float> values = checkpoint.checkpoint.parameters->values.span();
   std::copy(values.begin(), values.end(), model.values().begin());
@@ -39,13 +42,16 @@ absl::Status Put(const FollowedCheckpoint& checkpoint, Evaluator& model) {
 
 class DirectorySource final : public ParameterSource {
  public:
-  explicit DirectorySource(const DirectoryOptions& options)
-      : options_(options), follower_(RealFileSystem(), options.directory) {}
+  // `directories` has at least one, that of the first server.
+  DirectorySource(const DirectoryOptions& options, const std::vector<std::string>& directories)
+      : options_(options),
+        first_(directories.front()),
+        follower_(RealFileSystem(), first_, {directories.begin() + 1, directories.end()}) {}
 
   absl::StatusOr<absl::optional<ParametersId>> Next(Evaluator& model) override {
     for (;; absl::SleepFor(options_.interval)) {
       // Checked before the names are read: once no server runs, the names include all it saved.
-      const auto held = FileLock::IsHeld(absl::StrCat(options_.directory, "/", kLockName));
+      const auto held = FileLock::IsHeld(absl::StrCat(first_, "/", kLockName));
       if (!held.ok()) return held.status();
       const auto next = follower_.Next(options_.every, options_.once || !*held);
       if (!next.ok()) return next.status();
@@ -66,7 +72,7 @@ class DirectorySource final : public ParameterSource {
     if (!put.ok()) return put;
     const ShardCheckpoint& checkpoint = followed.checkpoint;
     return absl::make_optional(
-        ParametersId{followed.path, checkpoint.incarnations.current(), checkpoint.step});
+        ParametersId{followed.place.file, checkpoint.incarnations.current(), checkpoint.step});
   }
 
   // Called when no server holds the directory and all its checkpoints were given.
@@ -78,12 +84,13 @@ class DirectorySource final : public ParameterSource {
     }
     if (now - *abandoned_since_ < options_.patience) return false;
     return absl::DeadlineExceededError(absl::StrCat(
-        "no server has used ", options_.directory, " for ", absl::FormatDuration(options_.patience),
+        "no server has used ", first_, " for ", absl::FormatDuration(options_.patience),
         ", and its newest checkpoint does not say that training had ended; start the server again, "
         "or evaluate what is there with --once"));
   }
 
   const DirectoryOptions options_;
+  const std::string first_;  // the directory of the first server
   CheckpointFollower follower_;
   absl::optional<absl::Time> abandoned_since_;  // since when no server holds it and nothing is left
 };
@@ -91,7 +98,9 @@ class DirectorySource final : public ParameterSource {
 }  // namespace
 
 std::unique_ptr<ParameterSource> MakeDirectorySource(const DirectoryOptions& options) {
-  return std::make_unique<DirectorySource>(options);
+  const std::vector<std::string> directories = WordsOfName(RealFileSystem(), options.directory);
+  return std::make_unique<DirectorySource>(
+      options, directories.empty() ? std::vector<std::string>{options.directory} : directories);
 }
 
 }  // namespace sluice

@@ -13,9 +13,11 @@
 namespace sluice {
 
 struct DirectoryOptions {
-  std::string directory;  // a server's --checkpoint-dir
-  uint64_t every = 1;     // least number of steps between two checkpoints; the last always counts
-  bool once = false;      // return the checkpoints that are there, without waiting for more
+  // A server's --checkpoint-dir; of several servers that of the first one, and after it with commas
+  // those of the others, if each has its own.
+  std::string directory;
+  uint64_t every = 1;  // least number of steps between two checkpoints; the last always counts
+  bool once = false;   // return the checkpoints that are there, without waiting for more
   // The run counts as lost when no server has held the directory's lock for so long.
   absl::Duration patience = absl::Seconds(60);
   // Time between two reads of the directory. It is read again each time instead of watched by

@@ -2,7 +2,7 @@
 // of a model with tables, while it is trained or after.
 //
 //   sluice_evaluate --server=host:port            evaluates the steps of a running server
-//   sluice_evaluate --checkpoint-dir=DIR          evaluates the checkpoints that a server saves
+//   sluice_evaluate --checkpoint-dir=DIR[,DIR…]   evaluates the checkpoints that servers save
 //   sluice_evaluate --checkpoint=FILE             evaluates a .safetensors or torch.save() file
 //
 // It ends when training does. kExitCodes lists the exit codes.
@@ -59,7 +59,9 @@ void AddEvaluateFlags(CLI::App& app, EvaluateFlags& flags) {
       "file to evaluate: a checkpoint, another .safetensors file, or one of torch.save()");
   CLI::Option* const directory =
       app.add_option("--checkpoint-dir", flags.directory.directory,
-                     "directory of a server to follow; damaged checkpoints are logged and skipped");
+                     "directory of a server to follow; of several servers that of the first one, "
+                     "and after it with commas those of the others, if each has its own; damaged "
+                     "checkpoints are logged and skipped");
   app.add_flag("--once", flags.directory.once, "evaluate the checkpoints that are there, then end")
       ->needs(directory);
   app.add_option("--poll-interval", flags.interval, "seconds between two reads of the directory")

@@ -7,80 +7,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/checkpoint/file_names.h"
 #include "common/checkpoint/reading/checkpoint_file.h"
 #include "common/checkpoint/reading/checkpoint_head.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "common/checkpoint/reading/part_file.h"
 #include "common/checkpoint/reading/read_progress.h"
 
 namespace sluice {
 namespace {
-
-bool Exists(FileSystem& files, const std::string& path) {
-  return files.List(path).ok() || files.Open(path).ok();
-}
-
-// The words of a list; one word, if that is the name of something.
-std::vector<std::string> WordsOf(FileSystem& files, const std::string& where) {
-  if (Exists(files, where)) return {where};
-  return absl::StrSplit(where, ',', absl::SkipEmpty());
-}
-
-absl::Status NoCheckpointIn(const std::string& directory, bool has_stripes) {
-  return absl::NotFoundError(absl::StrCat(
-      directory, " has no checkpoint (checkpoint-*.safetensors)",
-      has_stripes
-          ? ", but one server's parts of them; name the directory of the first server, then "
-            "with a comma between this one"
-          : "; expected a server's --checkpoint-dir, of several servers that of the first "
-            "one"));
-}
-
-// The newest checkpoint's file in a directory, whose names these are.
-absl::StatusOr<std::string> NewestIn(const std::string& directory,
-                                     const std::vector<std::string>& names) {
-  absl::optional<CheckpointName> newest;
-  bool has_stripes = false;
-  for (const std::string& file : names) {
-    has_stripes = has_stripes || StripeName::Parse(file).has_value();
-    const auto name = CheckpointName::Parse(file);
-    if (name.has_value() && (!newest.has_value() || *newest < *name)) newest = name;
-  }
-  if (!newest.has_value()) return NoCheckpointIn(directory, has_stripes);
-  return absl::StrCat(directory, "/", newest->FileName());
-}
-
-absl::StatusOr<CheckpointPlace> FindPlace(FileSystem& files, const std::string& where) {
-  const std::vector<std::string> words = WordsOf(files, where);
-  if (words.empty()) {
-    return absl::InvalidArgumentError(
-        "found no name of a checkpoint, expected its file or its directory");
-  }
-  CheckpointPlace place;
-  const auto names = files.List(words.front());
-  if (names.ok()) {
-    auto newest = NewestIn(words.front(), *names);
-    if (!newest.ok()) return newest.status();
-    place.file = *std::move(newest);
-  } else {
-    place.file = words.front();
-  }
-  place.directories = {DirectoryOf(place.file)};
-  place.directories.insert(place.directories.end(), words.begin() + 1, words.end());
-  return place;
-}
-
-// The directories that were named must be some: else a file seems to be missing.
-absl::Status CheckDirectories(FileSystem& files, const CheckpointPlace& place) {
-  for (size_t i = 1; i < place.directories.size(); ++i) {
-    const auto names = files.List(place.directories[i]);
-    if (!names.ok()) return names.status();
-  }
-  return absl::OkStatus();
-}
 
 // A file with a checkpoint's name must have that one: else somebody has renamed it.
 absl::Status CheckName(const std::string& path, const CheckpointSource& source) {
@@ -108,7 +44,7 @@ absl::Status NotAPart(const std::string& path) {
 }  // namespace
 
 bool IsCheckpoint(FileSystem& files, const std::string& where) {
-  const std::vector<std::string> words = WordsOf(files, where);
+  const std::vector<std::string> words = WordsOfName(files, where);
   if (words.empty()) return false;
   if (words.size() > 1 || files.List(where).ok()) return true;
   const auto file = files.Open(where);
@@ -123,16 +59,14 @@ bool IsCheckpoint(FileSystem& files, const std::string& where) {
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(FileSystem& files,
                                                         const std::string& where) {
-  auto place = FindPlace(files, where);
+  auto place = FindCheckpoint(files, where);
   if (!place.ok()) return place.status();
-  absl::Status sound = CheckDirectories(files, *place);
-  if (!sound.ok()) return sound;
   const auto file = files.Open(place->file);
   if (!file.ok()) return file.status();
   auto contents = ReadContents(**file);
   if (!contents.ok() && IsStripe(**file)) return NotAPart(place->file);
   if (!contents.ok()) return InFile(place->file, contents.status());
-  sound = CheckName(place->file, contents->source);
+  absl::Status sound = CheckName(place->file, contents->source);
   if (!sound.ok()) return sound;
   CheckpointReader reader(files, *std::move(place), *std::move(contents));
   sound = reader.Reader().Check(reader.contents_.source, reader.layout());

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/base/progress_line.h"
 #include "common/checkpoint/checkpoint_contents.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "common/checkpoint/reading/held_table.h"
 #include "common/checkpoint/reading/stripe_reader.h"
 #include "common/storage/file_system.h"
@@ -21,14 +22,8 @@
 
 namespace sluice {
 
-// A user names a checkpoint by one of:
-// 1. the file that names it: the stripes of several servers are beside it;
-// 2. a server's --checkpoint-dir, of several servers that of the first one: its newest;
-// 3. one of these, and after it with commas the directories of other servers, if each had its own.
-// A name that exists may have a comma.
-//
-// Says whether `where` is a checkpoint's: a directory, a list, or a file whose header has a
-// server's state, stripe or checksum. False for other files, also if there is none.
+// Says whether `where` is a checkpoint's (checkpoint_place.h): a directory, a list, or a file whose
+// header has a server's state, stripe or checksum. False for other files, also if there is none.
 bool IsCheckpoint(FileSystem& files, const std::string& where);
 
 // Reads the state when it is opened, and values when it is asked. For one thread.

@@ -21,7 +21,8 @@ absl::StatusOr<PartFile> OpenPart(FileSystem& files, const std::vector<std::stri
   const std::string also =
       others.empty() ? "" : absl::StrCat(", also in ", absl::StrJoin(others, " and "));
   return absl::DataLossError(absl::StrCat(directories.front(), "/", name, " is missing", also, ": ",
-                                          what, "; copy it there from the server that saved it"));
+                                          what,
+                                          "; copy it there from that server's --checkpoint-dir"));
 }
 
 absl::Status InFile(const std::string& path, const absl::Status& error) {

@@ -19,8 +19,8 @@ struct PartFile {
 };
 
 // Opens the file of that name in the first of the directories that has it. If none has it,
-// DATA_LOSS names the path in the first one, and says what the file is, for example "it is a part
-// of a checkpoint": a missing file is damage to the checkpoint. Other errors are FileSystem's, and
+// DATA_LOSS names the path in the first one, and says what the file is, for example "it is the part
+// of server 1 of 3": a missing file is damage to the checkpoint. Other errors are FileSystem's, and
 // may be temporary.
 absl::StatusOr<PartFile> OpenPart(FileSystem& files, const std::vector<std::string>& directories,
                                   const std::string& name, absl::string_view what);

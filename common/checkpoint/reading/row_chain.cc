@@ -75,8 +75,9 @@ absl::StatusOr<std::unique_ptr<RowChain::OpenFile>> RowChain::OpenAt(const RowFi
                                                                      size_t file) const {
   auto open = std::make_unique<OpenFile>();
   open->checksum = server.files[file].checksum;
-  auto opened = OpenPart(files_, source_.directories, NameOf(server, file).FileName(),
-                         "it has rows of a checkpoint");
+  auto opened = OpenPart(
+      files_, source_.directories, NameOf(server, file).FileName(),
+      absl::StrCat("it has rows of server ", server.place.stripe, " of ", server.place.stripes));
   if (!opened.ok()) return opened.status();
   open->path = std::move(opened->path);
   open->file = std::move(opened->file);

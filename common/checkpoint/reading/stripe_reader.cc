@@ -55,10 +55,13 @@ absl::StatusOr<PartFile> StripeReader::OpenSource(const CheckpointSource& source
   }
   const StripeName name = {source.job_id, source.incarnation, source.step, stripe,
                            SourcesOf(source)};
-  return OpenPart(
-      files_, place_.directories,
-      one_file ? CheckpointName{source.incarnation, source.step}.FileName() : name.FileName(),
-      "it is a part of a checkpoint");
+  if (one_file) {
+    return OpenPart(files_, place_.directories,
+                    CheckpointName{source.incarnation, source.step}.FileName(),
+                    "it is the checkpoint of a server");
+  }
+  return OpenPart(files_, place_.directories, name.FileName(),
+                  absl::StrCat("it is the part of server ", stripe, " of ", SourcesOf(source)));
 }
 
 absl::Status StripeReader::Check(const CheckpointSource& source, const Layout& whole) const {

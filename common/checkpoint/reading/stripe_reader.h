@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/checkpoint/checkpoint_contents.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "common/checkpoint/reading/part_file.h"
 #include "common/checkpoint/reading/row_chain.h"
 #include "common/checkpoint/reading/stripe_file.h"
@@ -23,13 +24,6 @@
 #include "common/tensor/layout.h"
 
 namespace sluice {
-
-// Where the files of a checkpoint are.
-struct CheckpointPlace {
-  std::vector<std::string> directories;  // each file is in one of them; at least one
-  // The file that names the checkpoint; empty: it has the name of one, in a directory.
-  std::string file = {};
-};
 
 // The files of rows that the read files name.
 struct SavedRowFiles {

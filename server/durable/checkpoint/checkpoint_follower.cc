@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/checkpoint/file_names.h"
 
 namespace sluice {
@@ -22,8 +21,9 @@ absl::StatusOr<std::vector<CheckpointName>> OldestFirst(const CheckpointStore& s
 
 }  // namespace
 
-CheckpointFollower::CheckpointFollower(FileSystem& files, std::string directory)
-    : directory_(std::move(directory)), store_(files, directory_, /*keep=*/1) {}
+CheckpointFollower::CheckpointFollower(FileSystem& files, std::string directory,
+                                       std::vector<std::string> others)
+    : store_(files, std::move(directory), /*keep=*/1, /*servers=*/1, std::move(others)) {}
 
 absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Next(uint64_t every,
                                                                              bool finally) {
@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Load(
   if (!checkpoint.ok()) return checkpoint.status();
   given_ = name;
   return std::make_unique<FollowedCheckpoint>(
-      FollowedCheckpoint{absl::StrCat(directory_, "/", name.FileName()), *std::move(checkpoint)});
+      FollowedCheckpoint{store_.PlaceOf(name), *std::move(checkpoint)});
 }
 
 absl::StatusOr<bool> CheckpointFollower::HasEnded() {

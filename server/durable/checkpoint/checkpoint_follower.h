@@ -9,10 +9,12 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
 #include "server/state/shard_checkpoint.h"
@@ -21,15 +23,17 @@ namespace sluice {
 
 // A checkpoint whose bytes were all checked.
 struct FollowedCheckpoint {
-  std::string path;
+  CheckpointPlace place;  // names its file
   ShardCheckpoint checkpoint;
 };
 
 // For one thread.
 class CheckpointFollower {
  public:
-  // `files` outlives this.
-  CheckpointFollower(FileSystem& files, std::string directory);
+  // Follows the server of `directory`; of several servers, that is the first one. `others` are the
+  // directories of the other ones, if they are not in the same one. `files` outlives this.
+  CheckpointFollower(FileSystem& files, std::string directory,
+                     std::vector<std::string> others = {});
 
   // Returns the oldest checkpoint that is at least `every` steps newer than the one returned
   // before, or is of a later incarnation. If there is none and `finally` is set, it returns the
@@ -48,7 +52,6 @@ class CheckpointFollower {
   absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> Load(const CheckpointName& name);
   bool IsDue(const CheckpointName& name, uint64_t every) const;
 
-  const std::string directory_;
   const CheckpointStore store_;  // saves nothing
   absl::optional<CheckpointName> given_;
   std::set<CheckpointName> damaged_;

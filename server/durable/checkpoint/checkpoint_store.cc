@@ -124,14 +124,20 @@ absl::Status CheckpointStore::RemoveNewer(const CheckpointName& name) {
   return sync_.Sync();
 }
 
-absl::StatusOr<ShardCheckpoint> CheckpointStore::Read(const std::string& path) const {
-  if (servers_ == 1) return ReadWholeCheckpoint(files_, path, ProgressOutput::InLog());
-  return ReadStripeOfCheckpoint(files_, path, {0, servers_});
+CheckpointPlace CheckpointStore::PlaceOf(const CheckpointName& name) const {
+  CheckpointPlace place = {{directory_}, PathOf(name.FileName())};
+  place.directories.insert(place.directories.end(), others_.begin(), others_.end());
+  return place;
+}
+
+absl::StatusOr<ShardCheckpoint> CheckpointStore::Read(const CheckpointPlace& place) const {
+  if (servers_ == 1) return ReadWholeCheckpoint(files_, place, ProgressOutput::InLog());
+  return ReadStripeOfCheckpoint(files_, place, {0, servers_});
 }
 
 absl::StatusOr<ShardCheckpoint> CheckpointStore::Load(const CheckpointName& name) const {
   const std::string path = PathOf(name.FileName());
-  auto checkpoint = Read(path);
+  auto checkpoint = Read(PlaceOf(name));
   if (absl::IsDataLoss(checkpoint.status())) {
     return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }

@@ -19,6 +19,7 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "common/storage/file_system.h"
 #include "server/durable/format/directory_sync.h"
 #include "server/durable/rows/rows_store.h"
@@ -31,11 +32,14 @@ class CheckpointStore {
  public:
   // The newest `keep` checkpoints stay, at least 1; while training is suspect, also the newest from
   // before. Of several servers, it is the first one's. `files` outlives the store.
-  CheckpointStore(FileSystem& files, std::string directory, uint32_t keep, uint32_t servers = 1)
+  // `others` are directories in which Load() looks for the files of other servers, too.
+  CheckpointStore(FileSystem& files, std::string directory, uint32_t keep, uint32_t servers = 1,
+                  std::vector<std::string> others = {})
       : files_(files),
         directory_(std::move(directory)),
         keep_(keep),
         servers_(servers),
+        others_(std::move(others)),
         sync_(files, directory_),
         rows_(files, directory_, {}, sync_) {}
 
@@ -60,6 +64,8 @@ class CheckpointStore {
 
   // The newest of them that can be loaded; logs those that cannot. Absent if there is none.
   absl::optional<CheckpointName> LoadableBefore(Step suspect_since) const;
+  // Where the files of one are, whether or not it is there.
+  CheckpointPlace PlaceOf(const CheckpointName& name) const;
   // NOT_FOUND if that one is not there.
   absl::Status CheckIsThere(const CheckpointName& name) const;
   // Removes those that are newer than that one, the newest first.
@@ -81,13 +87,14 @@ class CheckpointStore {
   std::string PathOf(const std::string& file_name) const { return directory_ + "/" + file_name; }
   absl::StatusOr<std::string> Write(const ShardCheckpoint& checkpoint,
                                     absl::FunctionRef<absl::Status(WritableFile&)> write);
-  absl::StatusOr<ShardCheckpoint> Read(const std::string& path) const;
+  absl::StatusOr<ShardCheckpoint> Read(const CheckpointPlace& place) const;
   void RemoveOld(absl::optional<Step> suspect_since);
 
   FileSystem& files_;
   const std::string directory_;
   const uint32_t keep_;
   const uint32_t servers_;
+  const std::vector<std::string> others_;
   DirectorySync sync_;
   RowsStore rows_;  // of one server; several have theirs in StripeStore
 };

@@ -3,23 +3,15 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "common/tensor/stripes.h"
+#include "server/durable/checkpoint/load_stripe.h"
 #include "server/durable/format/unfinished_file.h"
 
 namespace sluice {
 namespace {
-
-StripeCheckpoint MakeRoom(const CheckpointSource& source, uint64_t size) {
-  StripeCheckpoint stripe;
-  for (const std::string& slot : source.slots) stripe.slots.push_back({slot, FloatBuffer(size)});
-  stripe.optimizer_steps = source.optimizer_steps;
-  return stripe;
-}
 
 bool Contains(absl::Span<const CheckpointName> names, const CheckpointName& name) {
   return std::any_of(names.begin(), names.end(),
@@ -56,42 +48,7 @@ absl::StatusOr<uint64_t> StripeStore::Save(const std::string& job_id,
 absl::StatusOr<StripeCheckpoint> StripeStore::Load(
     const CheckpointSource& source, const Layout& whole,
     const std::function<void(uint64_t bytes)>& on_read) const {
-  const absl::Status sound = Reader().Check(source, whole);
-  if (!sound.ok()) return sound;
-  const uint64_t size = Stripes(whole.size(), place_.stripes).SizeOf(place_.stripe);
-  StripeCheckpoint loaded = MakeRoom(source, size);
-  const auto parameters = std::make_shared<Snapshot>();
-  parameters->step = source.step;
-  parameters->values = FloatBuffer(size);
-  std::vector<absl::Span<float>> to = {parameters->values.span()};
-  for (SlotCheckpoint& slot : loaded.slots) to.push_back(slot.values.span());
-  auto rows = Reader().Read(source, whole, to, on_read);
-  if (!rows.ok()) return rows.status();
-  const absl::Status added = AddRows(source, whole, *std::move(rows), &loaded);
-  if (!added.ok()) return added;
-  loaded.parameters = parameters;
-  return loaded;
-}
-
-absl::StatusOr<StripeCheckpoint> StripeStore::LoadRows(const CheckpointSource& source,
-                                                       const Layout& whole) const {
-  StripeCheckpoint loaded;
-  auto rows = Reader().Read(source, whole, {}, nullptr);
-  if (!rows.ok()) return rows.status();
-  const absl::Status added = AddRows(source, whole, *std::move(rows), &loaded);
-  if (!added.ok()) return added;
-  return loaded;
-}
-
-absl::Status StripeStore::AddRows(const CheckpointSource& source, const Layout& whole,
-                                  SavedRowFiles rows, StripeCheckpoint* loaded) const {
-  loaded->row_steps = rows.steps;
-  auto chain = Reader().OpenRows(source, whole, std::move(rows.servers));
-  if (!chain.ok()) return chain.status();
-  if (*chain == nullptr) return absl::OkStatus();
-  loaded->row_slots = (*chain)->slots();
-  loaded->rows = *std::move(chain);
-  return absl::OkStatus();
+  return LoadStripe(StripeReader(files_, {{directory_}}, place_), place_, source, whole, on_read);
 }
 
 void StripeStore::RemoveOthers(absl::Span<const CheckpointName> keep) const {

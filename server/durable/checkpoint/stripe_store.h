@@ -46,17 +46,10 @@ class StripeStore {
   absl::StatusOr<uint64_t> Save(const std::string& job_id, const CheckpointName& checkpoint,
                                 const Layout& whole, const StripeView& stripe);
 
-  // Returns what the stripe has of a checkpoint. It holds that and one piece of a file at a time,
-  // and checks every byte of the files that it reads. DATA_LOSS names the file that is missing or
-  // damaged. Other errors are FileSystem's. `on_read` hears after each piece of parameters or slots
-  // how many bytes it had; it may be empty.
+  // Returns what the stripe has of a checkpoint (LoadStripe()).
   absl::StatusOr<StripeCheckpoint> Load(
       const CheckpointSource& source, const Layout& whole,
       const std::function<void(uint64_t bytes)>& on_read = nullptr) const;
-
-  // Returns its rows alone, with null parameters. It checks every byte of the same files.
-  absl::StatusOr<StripeCheckpoint> LoadRows(const CheckpointSource& source,
-                                            const Layout& whole) const;
 
   // Removes this server's files of stripes and rows that belong to no checkpoint of `keep` and are
   // older than the newest of them, and those that an interrupted Save() has left. If more servers
@@ -66,9 +59,6 @@ class StripeStore {
 
  private:
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
-  StripeReader Reader() const { return StripeReader(files_, {{directory_}}, place_); }
-  absl::Status AddRows(const CheckpointSource& source, const Layout& whole, SavedRowFiles rows,
-                       StripeCheckpoint* loaded) const;
 
   FileSystem& files_;
   const std::string directory_;

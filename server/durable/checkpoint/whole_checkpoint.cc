@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "common/checkpoint/file_names.h"
 #include "common/checkpoint/reading/read_progress.h"
 #include "common/checkpoint/reading/row_chain.h"
+#include "common/checkpoint/reading/stripe_reader.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
-#include "server/durable/checkpoint/stripe_store.h"
+#include "server/durable/checkpoint/load_stripe.h"
 #include "server/state/checkpoint_source.h"
 
 namespace sluice {
@@ -18,12 +18,12 @@ void AddRows(StripeCheckpoint stripe, ShardCheckpoint* state) {
   state->row_steps = stripe.row_steps;
 }
 
-absl::StatusOr<ShardCheckpoint> AddStripe(FileSystem& files, const std::string& path,
-                                          StripePlace place, ShardCheckpoint state,
+absl::StatusOr<ShardCheckpoint> AddStripe(FileSystem& files, const CheckpointPlace& place,
+                                          StripePlace wanted, ShardCheckpoint state,
                                           const ProgressOutput& output) {
-  ReadProgress progress(path, *state.layout, state.slots.size(), output);
-  auto stripe = StripeStore(files, DirectoryOf(path), place)
-                    .Load(SourceOf(state), *state.layout, progress.listener());
+  ReadProgress progress(place.file, *state.layout, state.slots.size(), output);
+  auto stripe = LoadStripe(StripeReader(files, place, wanted), wanted, SourceOf(state),
+                           *state.layout, progress.listener());
   if (!stripe.ok()) return stripe.status();
   state.parameters = std::move(stripe->parameters);
   state.slots = std::move(stripe->slots);
@@ -32,9 +32,10 @@ absl::StatusOr<ShardCheckpoint> AddStripe(FileSystem& files, const std::string& 
 }
 
 // Adds the rows to the values that one server has saved.
-absl::Status OpenRows(FileSystem& files, const std::string& path, ShardCheckpoint* checkpoint) {
+absl::Status OpenRows(FileSystem& files, const CheckpointPlace& place,
+                      ShardCheckpoint* checkpoint) {
   if (checkpoint->layout->tables().empty()) return absl::OkStatus();
-  RowSource source = {{DirectoryOf(path)},
+  RowSource source = {place.directories,
                       checkpoint->job_id,
                       checkpoint->incarnations.current(),
                       checkpoint->step,
@@ -48,37 +49,39 @@ absl::Status OpenRows(FileSystem& files, const std::string& path, ShardCheckpoin
 
 }  // namespace
 
-absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const std::string& path,
+absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const CheckpointPlace& place,
                                                     const ProgressOutput& output) {
-  const auto file = files.Open(path);
+  const auto file = files.Open(place.file);
   if (!file.ok()) return file.status();
   auto state = ReadCheckpointState(**file);
   if (!state.ok()) return state;
   if (state->stripes.empty()) {
-    auto checkpoint = ReadCheckpoint(**file, path, output);
+    auto checkpoint = ReadCheckpoint(**file, place.file, output);
     const absl::Status added =
-        checkpoint.ok() ? OpenRows(files, path, &*checkpoint) : absl::OkStatus();
+        checkpoint.ok() ? OpenRows(files, place, &*checkpoint) : absl::OkStatus();
     if (!added.ok()) return added;
     return checkpoint;
   }
-  return AddStripe(files, path, StripePlace(), *std::move(state), output);
+  return AddStripe(files, place, StripePlace(), *std::move(state), output);
 }
 
-absl::StatusOr<ShardCheckpoint> ReadStripeOfCheckpoint(FileSystem& files, const std::string& path,
-                                                       StripePlace place) {
-  const auto file = files.Open(path);
+absl::StatusOr<ShardCheckpoint> ReadStripeOfCheckpoint(FileSystem& files,
+                                                       const CheckpointPlace& place,
+                                                       StripePlace stripe) {
+  const auto file = files.Open(place.file);
   if (!file.ok()) return file.status();
   auto state = ReadCheckpointState(**file);
   if (!state.ok()) return state;
-  return AddStripe(files, path, place, *std::move(state), ProgressOutput());
+  return AddStripe(files, place, stripe, *std::move(state), ProgressOutput());
 }
 
-absl::StatusOr<ShardCheckpoint> ReadRowsOfCheckpoint(FileSystem& files, const std::string& path) {
-  const auto file = files.Open(path);
+absl::StatusOr<ShardCheckpoint> ReadRowsOfCheckpoint(FileSystem& files,
+                                                     const CheckpointPlace& place) {
+  const auto file = files.Open(place.file);
   if (!file.ok()) return file.status();
   auto state = ReadCheckpointState(**file);
   if (!state.ok()) return state;
-  auto rows = StripeStore(files, DirectoryOf(path), {}).LoadRows(SourceOf(*state), *state->layout);
+  auto rows = LoadStripeRows(StripeReader(files, place, {}), SourceOf(*state), *state->layout);
   if (!rows.ok()) return rows.status();
   AddRows(*std::move(rows), &*state);
   return state;

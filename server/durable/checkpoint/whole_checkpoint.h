@@ -1,32 +1,34 @@
-// Reads a checkpoint by the path of its file, whether one server or several have saved it.
+// Reads a checkpoint whose place is known, whether one server or several have saved it. The place
+// names the checkpoint's file.
 
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_WHOLE_CHECKPOINT_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_WHOLE_CHECKPOINT_H_
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "common/base/progress_line.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "common/checkpoint/stripe_place.h"
 #include "common/storage/file_system.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
 
-// Reads the state and all values, and checks every byte. The stripes' files of several servers are
-// expected beside the file. `output` says how far the file of one server is read. DATA_LOSS says
-// what is wrong, and names the stripe's file if it is there. Other errors are FileSystem's.
-absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const std::string& path,
+// Reads the state and all values, and checks every byte. `output` says how far the file of one
+// server is read. DATA_LOSS says what is wrong, and names the stripe's file if it is there. Other
+// errors are FileSystem's.
+absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const CheckpointPlace& place,
                                                     const ProgressOutput& output);
 
 // Reads the state and the values of a stripe, whose number of stripes need not be the one that was
-// saved. A file that one server has saved must have a checkpoint's name if there are several.
-absl::StatusOr<ShardCheckpoint> ReadStripeOfCheckpoint(FileSystem& files, const std::string& path,
-                                                       StripePlace place);
+// saved.
+absl::StatusOr<ShardCheckpoint> ReadStripeOfCheckpoint(FileSystem& files,
+                                                       const CheckpointPlace& place,
+                                                       StripePlace stripe);
 
 // Reads the state and the rows of all servers, without the values. It checks every byte that has to
-// do with rows. The file must have a checkpoint's name.
-absl::StatusOr<ShardCheckpoint> ReadRowsOfCheckpoint(FileSystem& files, const std::string& path);
+// do with rows.
+absl::StatusOr<ShardCheckpoint> ReadRowsOfCheckpoint(FileSystem& files,
+                                                     const CheckpointPlace& place);
 
 }  // namespace sluice
 

@@ -376,7 +376,7 @@ class CheckpointTest(unittest.TestCase):
             file.write(b"?")
         self.assertRegex(self.refusal(folder), "^ValueError: .*1-of-2.safetensors: its checksum does not match")
         os.remove(stripe)
-        self.assertRegex(self.refusal(folder), "^ValueError: .*1-of-2.safetensors is missing: it is a part of a checkpoint")
+        self.assertRegex(self.refusal(folder), "^ValueError: .*1-of-2.safetensors is missing: it is the part of server 1 of 2")
 
     def test_the_rows_of_tables_are_those_that_the_workers_had(self):
         for servers in (1, 3):

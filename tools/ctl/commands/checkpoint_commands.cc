@@ -18,11 +18,14 @@
 #include "common/base/command_line.h"
 #include "common/base/progress_line.h"
 #include "common/checkpoint/file_names.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
+#include "common/checkpoint/reading/part_file.h"
 #include "common/checkpoint/reading/read_progress.h"
+#include "common/checkpoint/reading/stripe_reader.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
-#include "server/durable/checkpoint/stripe_store.h"
+#include "server/durable/checkpoint/load_stripe.h"
 #include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/format/saved_state.h"
 #include "server/state/checkpoint_source.h"
@@ -47,31 +50,20 @@ ProgressOutput ProgressOf(const CommonFlags& flags) {
   return flags.quiet ? ProgressOutput() : ProgressOutput::OnStderr();
 }
 
-absl::StatusOr<ShardCheckpoint> Read(const std::string& path, const CommonFlags& flags) {
-  return ReadWholeCheckpoint(RealFileSystem(), path, ProgressOf(flags));
+absl::StatusOr<ShardCheckpoint> Read(const CheckpointPlace& place, const CommonFlags& flags) {
+  return ReadWholeCheckpoint(RealFileSystem(), place, ProgressOf(flags));
 }
 
 // An error of a file, which is no error of a connection, whatever its code.
 absl::Status FileError(const absl::Status& status) { return absl::DataLossError(status.message()); }
 
-// Returns the paths of the files, newest first.
-absl::StatusOr<std::vector<std::string>> CheckpointsIn(const std::string& directory) {
-  const auto names = CheckpointStore(RealFileSystem(), directory, 1).List();
-  if (!names.ok()) return names.status();
-  std::vector<std::string> paths;
-  for (const CheckpointName& name : *names) {
-    paths.push_back(absl::StrCat(directory, "/", name.FileName()));
-  }
-  return paths;
-}
-
 size_t ServersOf(const ShardCheckpoint& state) { return std::max<size_t>(state.stripes.size(), 1); }
 
-// The bytes of a checkpoint's files that are in the directory, without the files of rows that
+// The bytes of a checkpoint's files that are in the directories, without the files of rows that
 // checkpoints before it have, too. The other servers may have saved theirs elsewhere.
-absl::StatusOr<uint64_t> BytesOf(const std::string& directory, const CheckpointName& name,
+absl::StatusOr<uint64_t> BytesOf(const CheckpointPlace& place, const CheckpointName& name,
                                  uint32_t stripes) {
-  const auto file = RealFileSystem().Open(absl::StrCat(directory, "/", name.FileName()));
+  const auto file = RealFileSystem().Open(place.file);
   if (!file.ok()) return file.status();
   uint64_t bytes = (*file)->size();
   std::vector<std::string> parts;
@@ -82,20 +74,29 @@ absl::StatusOr<uint64_t> BytesOf(const std::string& directory, const CheckpointN
     parts.push_back(RowsName{name.incarnation, name.step, {i, std::max(stripes, 1u)}}.FileName());
   }
   for (const std::string& part : parts) {
-    const auto opened = RealFileSystem().Open(absl::StrCat(directory, "/", part));
-    if (opened.ok()) bytes += (*opened)->size();
+    const auto opened = OpenPart(RealFileSystem(), place.directories, part, "");
+    if (opened.ok()) bytes += opened->file->size();
   }
   return bytes;
 }
 
 absl::Status List(const std::string& directory, const CommonFlags& flags) {
-  const auto names = CheckpointStore(RealFileSystem(), directory, 1).List();
+  std::vector<std::string> others = WordsOfName(RealFileSystem(), directory);
+  const std::string first = others.empty() ? directory : others.front();
+  if (!others.empty()) others.erase(others.begin());
+  for (const std::string& other : others) {
+    const auto there = RealFileSystem().List(other);
+    if (!there.ok()) return FileError(there.status());
+  }
+  const CheckpointStore store(RealFileSystem(), first, 1, 1, others);
+  const auto names = store.List();
   if (!names.ok()) return FileError(names.status());
   std::vector<std::vector<std::string>> rows;
   Json files = Json::array();
   for (const CheckpointName& name : *names) {
-    const auto state = ReadState(absl::StrCat(directory, "/", name.FileName()));
-    const auto bytes = BytesOf(directory, name, state.ok() ? state->stripes.size() : 0);
+    const CheckpointPlace place = store.PlaceOf(name);
+    const auto state = ReadState(place.file);
+    const auto bytes = BytesOf(place, name, state.ok() ? state->stripes.size() : 0);
     if (!bytes.ok()) return FileError(bytes.status());
     rows.push_back({absl::StrCat(name.step.value()), absl::StrCat(name.incarnation.value()),
                     state.ok() ? absl::StrCat(ServersOf(*state)) : "?", absl::StrCat(*bytes),
@@ -126,33 +127,35 @@ std::string WholeText(const std::string& path, const ShardCheckpoint& checkpoint
 
 // Checks one stripe after the other, so that each file that is missing or damaged is named and no
 // more than one stripe is in memory.
-absl::Status CheckStripes(const std::string& path, const ShardCheckpoint& state,
+absl::Status CheckStripes(const CheckpointPlace& place, const ShardCheckpoint& state,
                           const ProgressOutput& output) {
-  ReadProgress progress(path, *state.layout, state.slots.size(), output);
+  ReadProgress progress(place.file, *state.layout, state.slots.size(), output);
   std::vector<std::string> problems;
   const uint32_t stripes = static_cast<uint32_t>(state.stripes.size());
   for (uint32_t i = 0; i < stripes; ++i) {
-    const StripeStore store(RealFileSystem(), DirectoryOf(path), {i, stripes});
-    const absl::Status loaded =
-        store.Load(SourceOf(state), *state.layout, progress.listener()).status();
+    const StripePlace stripe = {i, stripes};
+    const absl::Status loaded = LoadStripe(StripeReader(RealFileSystem(), place, stripe), stripe,
+                                           SourceOf(state), *state.layout, progress.listener())
+                                    .status();
     if (!loaded.ok()) problems.emplace_back(loaded.message());
   }
   return problems.empty() ? absl::OkStatus() : absl::DataLossError(absl::StrJoin(problems, "; "));
 }
 
 // Reads and checks all files of a checkpoint. What it returns may lack the values.
-absl::StatusOr<ShardCheckpoint> Check(const std::string& path, const CommonFlags& flags) {
-  auto state = ReadState(path);
+absl::StatusOr<ShardCheckpoint> Check(const CheckpointPlace& place, const CommonFlags& flags) {
+  auto state = ReadState(place.file);
   if (!state.ok()) return state;
-  if (state->stripes.empty()) return Read(path, flags);
-  const absl::Status checked = CheckStripes(path, *state, ProgressOf(flags));
+  if (state->stripes.empty()) return Read(place, flags);
+  const absl::Status checked = CheckStripes(place, *state, ProgressOf(flags));
   if (!checked.ok()) return checked;
   return state;
 }
 
 // Returns whether the checkpoint is undamaged, and prints the result.
-bool VerifyFile(const std::string& path, const CommonFlags& flags) {
-  const auto checkpoint = Check(path, flags);
+bool VerifyAt(const CheckpointPlace& place, const CommonFlags& flags) {
+  const std::string& path = place.file;
+  const auto checkpoint = Check(place, flags);
   if (flags.json) {
     Json result = {{"path", path}, {"whole", checkpoint.ok()}};
     if (checkpoint.ok()) {
@@ -171,48 +174,37 @@ bool VerifyFile(const std::string& path, const CommonFlags& flags) {
   return checkpoint.ok();
 }
 
-// The files that `paths` name: each itself, or the checkpoints in it if it is a directory.
-absl::StatusOr<std::vector<std::string>> FilesAt(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    const auto inside = CheckpointsIn(path);
-    if (!inside.ok()) {
-      files.push_back(path);
-    } else if (inside->empty()) {
-      return absl::DataLossError(absl::StrCat(
-          "found no checkpoint in ", path, ", expected at least one; give the directory of ",
-          "--checkpoint-dir, of several servers that of the first one, or a file"));
-    } else {
-      files.insert(files.end(), inside->begin(), inside->end());
-    }
+absl::Status Verify(const std::vector<std::string>& names, const CommonFlags& flags) {
+  std::vector<CheckpointPlace> places;
+  for (const std::string& name : names) {
+    const auto found = FindCheckpoints(RealFileSystem(), name);
+    if (!found.ok()) return FileError(found.status());
+    places.insert(places.end(), found->begin(), found->end());
   }
-  return files;
-}
-
-absl::Status Verify(const std::vector<std::string>& paths, const CommonFlags& flags) {
-  const auto files = FilesAt(paths);
-  if (!files.ok()) return files.status();
   int damaged = 0;
-  for (const std::string& file : *files) {
-    if (!VerifyFile(file, flags)) ++damaged;
+  for (const CheckpointPlace& place : places) {
+    if (!VerifyAt(place, flags)) ++damaged;
   }
   if (damaged == 0) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("found ", CountText(static_cast<uint64_t>(damaged), "damaged checkpoint"),
-                   "; remove what is damaged, or copy it here again"));
+  return absl::DataLossError(absl::StrCat(
+      "found ", CountText(static_cast<uint64_t>(damaged), "damaged checkpoint"),
+      "; remove what is damaged, or copy it here again; if each of several servers has a directory "
+      "of its own, name them all, the first server's first, with commas between"));
 }
 
-absl::Status Show(const std::string& path, const CommonFlags& flags) {
-  auto checkpoint = ReadState(path);
+absl::Status Show(const std::string& name, const CommonFlags& flags) {
+  const auto place = FindCheckpoint(RealFileSystem(), name);
+  if (!place.ok()) return FileError(place.status());
+  auto checkpoint = ReadState(place->file);
   // The checksum of one server's file is at its end, after the values.
-  if (checkpoint.ok() && checkpoint->stripes.empty()) checkpoint = Read(path, flags);
+  if (checkpoint.ok() && checkpoint->stripes.empty()) checkpoint = Read(*place, flags);
   if (!checkpoint.ok()) {
-    return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
+    return absl::DataLossError(absl::StrCat(place->file, ": ", checkpoint.status().message()));
   }
   auto state = nlohmann::json::parse(
       EncodeSavedState(*checkpoint, checkpoint->stripes, checkpoint->row_files));
   if (!checkpoint->layout->tables().empty()) {
-    const auto tables = TablesOf(path);
+    const auto tables = TablesOf(*place);
     if (!tables.ok()) return FileError(tables.status());
     for (const TableFigures& table : *tables)
       state["tables"].push_back(nlohmann::json(JsonOf(table)));
@@ -266,25 +258,27 @@ void AddFileCommands(CLI::App& checkpoint, std::vector<Command>& commands) {
   auto own = std::make_shared<CheckpointFlags>();
   CLI::App& list =
       *checkpoint.add_subcommand("list", "lists the checkpoints of a directory, newest first");
-  list.add_option("directory", own->directory, "a server's --checkpoint-dir")->required();
+  list.add_option("directory", own->directory,
+                  "a server's --checkpoint-dir, or those of all servers with commas between them")
+      ->required();
   commands.push_back(
       {&list, [own](const CommonFlags& flags) { return List(own->directory, flags); }});
   CLI::App& verify =
       *checkpoint.add_subcommand("verify", "reads and checks every byte of checkpoints");
-  verify.add_option("paths", own->paths, "files, or directories of them")->required();
+  verify
+      .add_option("checkpoints", own->paths,
+                  "of each its file, or the servers' --checkpoint-dir with commas between them: "
+                  "then all that are there")
+      ->required();
   commands.push_back(
       {&verify, [own](const CommonFlags& flags) { return Verify(own->paths, flags); }});
   CLI::App& show =
       *checkpoint.add_subcommand("show", "prints all but the values of the tensors, as JSON");
-  show.add_option("file", own->file, "a checkpoint")->required();
+  show.add_option("checkpoint", own->file, kNameOfCheckpoint)->required();
   commands.push_back({&show, [own](const CommonFlags& flags) { return Show(own->file, flags); }});
   CLI::App& exported = *checkpoint.add_subcommand(
       "export", "writes the model's tensors to a file for PyTorch's torch.load()");
-  exported
-      .add_option(
-          "checkpoint", own->file,
-          "its file, or the servers' --checkpoint-dir with commas between them: then its newest")
-      ->required();
+  exported.add_option("checkpoint", own->file, kNameOfCheckpoint)->required();
   exported.add_option("out", own->out, "the file to write, for example model.pt")->required();
   commands.push_back(
       {&exported, [own](const CommonFlags& flags) { return Export(own->file, own->out, flags); }});

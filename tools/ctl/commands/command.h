@@ -39,6 +39,10 @@ void AddCheckpointCommands(CLI::App& app, std::vector<Command>& commands);
 void AddTableCommands(CLI::App& app, std::vector<Command>& commands);
 void AddContextCommands(CLI::App& app, std::vector<Command>& commands);
 
+// How a user names one checkpoint, for --help; FindCheckpoint() reads it.
+inline constexpr char kNameOfCheckpoint[] =
+    "its file, or the servers' --checkpoint-dir with commas between them: then its newest";
+
 // Lines of the table of exit codes, for --help.
 extern const char kExitCodes[];
 

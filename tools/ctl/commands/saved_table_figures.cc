@@ -11,8 +11,8 @@ nlohmann::ordered_json JsonOf(const TableFigures& table) {
           {"rows", table.rows}, {"waiting", table.waiting}, {"bytes", table.bytes}};
 }
 
-absl::StatusOr<std::vector<TableFigures>> TablesOf(const std::string& path) {
-  const auto checkpoint = ReadRowsOfCheckpoint(RealFileSystem(), path);
+absl::StatusOr<std::vector<TableFigures>> TablesOf(const CheckpointPlace& place) {
+  const auto checkpoint = ReadRowsOfCheckpoint(RealFileSystem(), place);
   if (!checkpoint.ok()) return checkpoint.status();
   const std::vector<TableSpec>& specs = checkpoint->layout->tables();
   std::vector<TableFigures> tables;

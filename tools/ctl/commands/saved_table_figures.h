@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
@@ -24,9 +25,9 @@ struct TableFigures {
 
 nlohmann::ordered_json JsonOf(const TableFigures& table);
 
-// The tables of the checkpoint with that path, in their order. It reads and checks all rows.
+// The tables of the checkpoint at that place, in their order. It reads and checks all rows.
 // DATA_LOSS says what is wrong with the files.
-absl::StatusOr<std::vector<TableFigures>> TablesOf(const std::string& path);
+absl::StatusOr<std::vector<TableFigures>> TablesOf(const CheckpointPlace& place);
 
 }  // namespace sluice
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/checkpoint/reading/checkpoint_place.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/format/unfinished_file.h"
@@ -26,9 +27,11 @@ absl::Status InCheckpoint(const std::string& path, const absl::Status& error) {
   return absl::DataLossError(absl::StrCat(path, ": ", error.message()));
 }
 
-absl::Status ListTables(const std::string& path, const CommonFlags& flags) {
-  const auto tables = TablesOf(path);
-  if (!tables.ok()) return InCheckpoint(path, tables.status());
+absl::Status ListTables(const std::string& checkpoint, const CommonFlags& flags) {
+  const auto place = FindCheckpoint(RealFileSystem(), checkpoint);
+  if (!place.ok()) return absl::DataLossError(place.status().message());
+  const auto tables = TablesOf(*place);
+  if (!tables.ok()) return InCheckpoint(place->file, tables.status());
   std::vector<std::vector<std::string>> lines;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const TableFigures& table : *tables) {
@@ -44,10 +47,12 @@ absl::Status ListTables(const std::string& path, const CommonFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status ExportTo(const std::string& path, const std::string& name, const std::string& out,
+absl::Status ExportTo(const std::string& from, const std::string& name, const std::string& out,
                       const CommonFlags& flags) {
-  const auto checkpoint = ReadRowsOfCheckpoint(RealFileSystem(), path);
-  if (!checkpoint.ok()) return InCheckpoint(path, checkpoint.status());
+  const auto place = FindCheckpoint(RealFileSystem(), from);
+  if (!place.ok()) return absl::DataLossError(place.status().message());
+  const auto checkpoint = ReadRowsOfCheckpoint(RealFileSystem(), *place);
+  if (!checkpoint.ok()) return InCheckpoint(place->file, checkpoint.status());
   const std::vector<TableSpec>& tables = checkpoint->layout->tables();
   const auto found = std::find_if(tables.begin(), tables.end(),
                                   [&](const TableSpec& table) { return table.name == name; });
@@ -83,12 +88,12 @@ void AddTableCommands(CLI::App& app, std::vector<Command>& commands) {
   table.require_subcommand(1);
   auto own = std::make_shared<TableFlags>();
   CLI::App& list = *table.add_subcommand("list", "lists the tables of a checkpoint");
-  list.add_option("checkpoint", own->checkpoint, "the file of a checkpoint")->required();
+  list.add_option("checkpoint", own->checkpoint, kNameOfCheckpoint)->required();
   commands.push_back(
       {&list, [own](const CommonFlags& flags) { return ListTables(own->checkpoint, flags); }});
   CLI::App& exported = *table.add_subcommand(
       "export", "writes a table to a safetensors file: ids, rows, and each slot");
-  exported.add_option("checkpoint", own->checkpoint, "the file of a checkpoint")->required();
+  exported.add_option("checkpoint", own->checkpoint, kNameOfCheckpoint)->required();
   exported.add_option("table", own->table, "the name of a table")->required();
   exported.add_option("out", own->out, "the file to write, for example items.safetensors")
       ->required();

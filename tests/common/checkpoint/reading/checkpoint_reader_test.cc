@@ -177,9 +177,12 @@ TEST_P(StripedCheckpointReaderTest, NamesTheMissingStripeAndEveryDirectoryWhereI
   Save(NameAt(9));
   const std::string path = StripePath(NameAt(9), 1);
   ASSERT_THAT(files_.Rename(path, "x/gone"), IsOk());
-  EXPECT_THAT(Read("d"), HasCode(absl::StatusCode::kDataLoss,
-                                 HasSubstr(path + " is missing: it is a part of a checkpoint; copy "
-                                                  "it there from the server that saved it")));
+  EXPECT_THAT(Read("d"),
+              HasCode(absl::StatusCode::kDataLoss,
+                      HasSubstr(absl::StrCat(path, " is missing: it is the part of server 1 of ",
+                                             GetParam(),
+                                             "; copy it there from that server's "
+                                             "--checkpoint-dir"))));
   EXPECT_THAT(Read("d,x"),
               HasCode(absl::StatusCode::kDataLoss, HasSubstr(path + " is missing, also in x: ")));
 }

@@ -36,7 +36,7 @@ class CheckpointFollowerTest : public ::testing::Test {
     if (*next == nullptr) return "nothing";
     const ShardCheckpoint& checkpoint = (*next)->checkpoint;
     const uint64_t incarnation = checkpoint.incarnations.current().value();
-    EXPECT_EQ((*next)->path, PathOf(incarnation, checkpoint.step.value()));
+    EXPECT_EQ((*next)->place.file, PathOf(incarnation, checkpoint.step.value()));
     EXPECT_EQ(checkpoint.parameters->values.span()[0], static_cast<float>(checkpoint.step.value()));
     return absl::StrCat("step ", checkpoint.step.value(), " of incarnation ", incarnation);
   }

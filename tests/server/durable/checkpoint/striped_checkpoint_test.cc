@@ -21,6 +21,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 CheckpointName NameAt(uint64_t step) { return {Incarnation(1), Step(step)}; }
@@ -176,6 +177,21 @@ TEST_F(StripedCheckpointTest, CountsAsDamagedForAFollowerIfAStripeIsMissing) {
   ASSERT_THAT(files_.Remove("d/" + FileOf(NameAt(9), 1, 3)), IsOk());
   EXPECT_EQ(*follower.Next(1, true), nullptr);
   EXPECT_EQ(follower.damaged(), 1u);
+}
+
+TEST_F(StripedCheckpointTest, IsFollowedInTheDirectoriesOfSeveralServers) {
+  CheckpointFollower follower(files_, "d", {"e", "f"});
+  Save(At(9), 3);
+  const std::string second = FileOf(NameAt(9), 1, 3);
+  const std::string third = FileOf(NameAt(9), 2, 3);
+  ASSERT_THAT(files_.Rename("d/" + second, "f/" + second), IsOk());
+  ASSERT_THAT(files_.Rename("d/" + third, "e/" + third), IsOk());
+  const auto next = follower.Next(1, true);
+  ASSERT_THAT(next, IsOk());
+  ASSERT_NE(*next, nullptr);
+  ExpectSame((*next)->checkpoint, At(9));
+  EXPECT_EQ((*next)->place.file, "d/" + NameAt(9).FileName());
+  EXPECT_THAT((*next)->place.directories, ElementsAre("d", "e", "f"));
 }
 
 // Removes the first server's file, and then a stripe, when a follower opens that stripe.
