@@ -196,11 +196,11 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round& round, const Sha
   // A pull that starts before the push saves a round trip. It cannot be measured, because it may
   // arrive before Read() is called.
   const bool measured = auto_ != nullptr && auto_->measures_pull();
-  std::unique_ptr<PendingPull> pull = measured ? nullptr : connection_->StartPull(request);
+  std::unique_ptr<PendingPull> pull = measured ? nullptr : StartPull(request);
   const auto outcome = Push(round, gradient);
   if (!outcome.ok()) return outcome.status();
   round.outcome = *outcome;
-  if (measured) pull = connection_->StartPull(request);
+  if (measured) pull = StartPull(request);
   // A gradient that does not count may not have been sent whole.
   if (!Counted(outcome->disposition)) pushed_ = Transfer();
   if (auto_ != nullptr) auto_->EndPush(pushed_, gradient.values);
@@ -220,13 +220,18 @@ absl::StatusOr<PushOutcome> ParameterClient::Push(Round& round, const SharedFloa
   return outcome;
 }
 
+std::unique_ptr<PendingPull> ParameterClient::StartPull(const PullRequest& request) {
+  ++pulls_;
+  return connection_->StartPull(request);
+}
+
 absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters,
                                    absl::optional<Sequence> after) {
   PullRequest request;
   request.session = welcome_.session;
   request.min_step = min_step;
   request.after = after;
-  return Finish(connection_->StartPull(request), request, parameters);
+  return Finish(StartPull(request), request, parameters);
 }
 
 // Repeats the pull while other workers are late, and if it was damaged on its way.
@@ -236,7 +241,7 @@ absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, PullRequ
   int corrupt = 0;
   while (absl::IsDeadlineExceeded(read) || (IsCorrupt(read) && ++corrupt <= kMaxRepeats)) {
     if (!complete_) request.have_step.reset();
-    pull = connection_->StartPull(request);
+    pull = StartPull(request);
     read = Read(*pull, parameters);
   }
   return read;

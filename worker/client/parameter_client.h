@@ -79,7 +79,8 @@ class ParameterClient {
   // if `to` has another size than the rows, FAILED_PRECONDITION after Leave().
   absl::Status PullRows(const std::vector<RowIds>& rows, absl::Span<float> to);
   // Begins to pull them, and returns at once. FinishRows() takes what this returned, and does what
-  // PullRows() does if it has failed. Other calls may be made between the two.
+  // PullRows() does if it has failed. Other calls may be made between the two; with several
+  // servers, rows are pulled anew if one of them has pulled.
   RowPull StartRows(const std::vector<RowIds>& rows);
   absl::Status FinishRows(RowPull pull, absl::Span<float> to);
 
@@ -141,6 +142,8 @@ class ParameterClient {
   PullRequest RowRequest() const;
   absl::Status FitRowCache();
   void StartPart(RowPull::Part& part);
+  bool IsDropped(const RowPull::Part& part) const;
+  std::unique_ptr<PendingPull> StartPull(const PullRequest& request);
   absl::Status ReadParts(std::vector<RowPull::Part>& parts, absl::Span<float> to);
   absl::Status ReadWhole(std::vector<RowPull::Part>& parts, std::vector<float>* to);
   absl::Status ReadBesideCache(RowPull& pull, absl::Span<float> to);
@@ -194,6 +197,7 @@ class ParameterClient {
   RowCacheOptions cache_options_;
   std::unique_ptr<RowCache> row_cache_;  // null if each row is pulled
   RowCounts row_counts_;
+  uint64_t pulls_ = 0;           // that were begun, of parameters and of rows
   absl::optional<Round> early_;  // begun by SendEarly()
   Transfer pushed_;              // the latest push
   Transfer pulled_;              // the latest pull

@@ -65,6 +65,12 @@ PullRequest ParameterClient::RowRequest() const {
 void ParameterClient::StartPart(RowPull::Part& part) {
   part.request = RowRequest();
   part.pull = connection_->StartRowPull(part.request, part.rows);
+  part.number = ++pulls_;
+}
+
+// Several servers take a session's pulls one after the other: the next drops those before it.
+bool ParameterClient::IsDropped(const RowPull::Part& part) const {
+  return welcome_.servers.size() > 1 && part.number != pulls_;
 }
 
 RowPull ParameterClient::StartRows(const std::vector<RowIds>& rows) {
@@ -124,7 +130,7 @@ absl::Status ParameterClient::FinishRows(RowPull pull, absl::Span<float> to) {
 absl::Status ParameterClient::ReadParts(std::vector<RowPull::Part>& parts, absl::Span<float> to) {
   for (RowPull::Part& part : parts) {
     const absl::Span<float> rows = to.first(ElementsOf(part.rows, tables()));
-    if (part.pull == nullptr) StartPart(part);
+    if (part.pull == nullptr || IsDropped(part)) StartPart(part);
     const absl::Status read = ReadPart(part, rows);
     if (!read.ok()) return read;
     part.pull = nullptr;

@@ -155,7 +155,7 @@ absl::Status ParameterClient::TryToBegin(Earlier earlier, absl::Span<float> para
     // This worker, too, pulls what it has offered: an encoding may change it, and the bits of a
     // training must not depend on whose offer came first.
   }
-  return Finish(connection_->StartPull(first), first, parameters);
+  return Finish(StartPull(first), first, parameters);
 }
 
 // Waits, for the time of one pull, until another worker has offered its parameters.
@@ -163,7 +163,7 @@ absl::Status ParameterClient::TakeOthers(const PullRequest& request, absl::Span<
   LOG(WARNING) << Shown(request_.worker)
                << " waits for the parameters of another worker: the server has none, and its own "
                << "are incomplete";
-  const auto pull = connection_->StartPull(request);
+  const auto pull = StartPull(request);
   const absl::Status read = Read(*pull, parameters);
   if (!absl::IsDeadlineExceeded(read)) return read;
   return absl::DataLossError(

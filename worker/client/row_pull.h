@@ -3,6 +3,7 @@
 #ifndef SLUICE_WORKER_CLIENT_ROW_PULL_H_
 #define SLUICE_WORKER_CLIENT_ROW_PULL_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct RowPull {
     PullRequest request;                // with which `pull` was started
     std::unique_ptr<PendingPull> pull;  // null before it is started, and once it was read
     Step step;                          // of the rows, once they were read
+    uint64_t number = 0;                // of `pull` among all pulls that the client has begun
   };
   std::vector<RowIds> rows;  // that were asked for
   std::vector<Part> parts;   // of them, or with a cache of those that are not in it
