@@ -29,6 +29,7 @@ sluice_client::~sluice_client() {
   calls_ = nullptr;  // waits for its tasks
   if (client_ == nullptr) return;
   client_->GiveUpEarly();
+  prefetched_.clear();
   // Errors do not matter: the server also notices that the connection ends.
   if (part_ == Part::kJoined) client_->Leave({}).IgnoreError();
   if (observer_ != nullptr) observer_->Leave({}).IgnoreError();
@@ -130,6 +131,7 @@ absl::Status sluice_client::BeginLeave() {
 
 absl::Status sluice_client::Leave() {
   client_->GiveUpEarly();
+  prefetched_.clear();
   part_ = Part::kLeft;
   return client_->Leave({});
 }

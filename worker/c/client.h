@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -20,6 +21,7 @@
 #include "worker/c/sluice.h"
 #include "worker/client/gradient_fingerprints.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/row_pull.h"
 
 // One thread begins calls and waits for them. The calls themselves run on `calls_`, which
 // alone uses `client_` and `observer_` meanwhile.
@@ -43,6 +45,7 @@ struct sluice_client {
   absl::Status Attach(sluice::Attachment attachment);
   absl::Status SetTables(absl::Span<const sluice_table> tables);
   absl::Status BeginPullRows(uint32_t table, absl::Span<const sluice::RowId> ids, float* rows);
+  absl::Status PrefetchRows(uint32_t table, absl::Span<const sluice::RowId> ids);
   absl::Status SetRowGradients(uint32_t table, absl::Span<const sluice::RowId> ids,
                                const float* gradients);
 
@@ -58,6 +61,9 @@ struct sluice_client {
   absl::Status Join(sluice::SessionRole role, std::unique_ptr<sluice::ParameterClient>* client);
   absl::Status Leave();
   absl::Status AwaitEnd();
+  absl::Status CheckRows(absl::string_view call, uint32_t table,
+                         absl::Span<const sluice::RowId> ids) const;
+  absl::Status PullRows(const sluice::RowIds& rows, absl::Span<float> to);
   void NoteStatus();
   void ForgetEarly();
   sluice::RowGradients TakeRowGradients();
@@ -69,6 +75,7 @@ struct sluice_client {
   const sluice_buffer gradient_;
   std::unique_ptr<sluice::ParameterClient> client_;        // null before it joins
   std::unique_ptr<sluice::ParameterClient> observer_;      // from AwaitEnd() to the report
+  std::map<uint32_t, sluice::RowPull> prefetched_;         // by table; `calls_` alone uses it
   std::map<uint32_t, sluice::RowGradient> row_gradients_;  // of the next push, by table
   sluice::GradientFingerprints sent_early_;
   sluice::Coverage early_coverage_;          // of them

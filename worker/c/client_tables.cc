@@ -1,5 +1,6 @@
 // The part of sluice_client that has to do with tables.
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 using sluice::RowGradient;
 using sluice::RowGradients;
 using sluice::RowId;
+using sluice::RowIds;
 
 absl::Status sluice_client::SetTables(absl::Span<const sluice_table> tables) {
   const absl::Status idle = calls_->CheckIdle("sluice_set_tables()");
@@ -22,24 +24,46 @@ absl::Status sluice_client::SetTables(absl::Span<const sluice_table> tables) {
   return sluice::AddTables(tables, &layout_, &optimizer_);
 }
 
+absl::Status sluice_client::CheckRows(absl::string_view call, uint32_t table,
+                                      absl::Span<const RowId> ids) const {
+  absl::Status joined = CheckJoined(call);
+  return joined.ok() ? sluice::CheckRowIds(call, layout_, table, ids) : joined;
+}
+
 absl::Status sluice_client::BeginPullRows(uint32_t table, absl::Span<const RowId> ids,
                                           float* rows) {
-  absl::Status ready = CheckJoined("sluice_pull_rows()");
-  if (ready.ok()) ready = sluice::CheckRowIds("sluice_pull_rows()", layout_, table, ids);
+  const absl::Status ready = CheckRows("sluice_pull_rows()", table, ids);
   if (!ready.ok()) return ready;
   const absl::Span<float> to(rows, ids.size() * layout_.tables()[table].width);
-  std::vector<sluice::RowIds> wanted = {{table, {ids.begin(), ids.end()}}};
-  if (ids.empty()) wanted.clear();
-  calls_->Begin([this, wanted = std::move(wanted), to] {
-    return wanted.empty() ? absl::OkStatus() : client_->PullRows(wanted, to);
+  calls_->Begin([this, wanted = RowIds{table, {ids.begin(), ids.end()}}, to] {
+    return PullRows(wanted, to);
+  });
+  return absl::OkStatus();
+}
+
+// What was prefetched for other ids is given up.
+absl::Status sluice_client::PullRows(const RowIds& rows, absl::Span<float> to) {
+  auto prefetched = prefetched_.extract(rows.table);
+  if (rows.ids.empty()) return absl::OkStatus();
+  if (!prefetched.empty() && prefetched.mapped().rows.front().ids == rows.ids) {
+    return client_->FinishRows(std::move(prefetched.mapped()), to);
+  }
+  return client_->PullRows({rows}, to);
+}
+
+absl::Status sluice_client::PrefetchRows(uint32_t table, absl::Span<const RowId> ids) {
+  const absl::Status ready = CheckRows("sluice_prefetch_rows()", table, ids);
+  if (!ready.ok()) return ready;
+  calls_->Run([this, wanted = RowIds{table, {ids.begin(), ids.end()}}] {
+    prefetched_.erase(wanted.table);
+    if (!wanted.ids.empty()) prefetched_.emplace(wanted.table, client_->StartRows({wanted}));
   });
   return absl::OkStatus();
 }
 
 absl::Status sluice_client::SetRowGradients(uint32_t table, absl::Span<const RowId> ids,
                                             const float* gradients) {
-  absl::Status ready = CheckJoined("sluice_set_row_gradients()");
-  if (ready.ok()) ready = sluice::CheckRowIds("sluice_set_row_gradients()", layout_, table, ids);
+  const absl::Status ready = CheckRows("sluice_set_row_gradients()", table, ids);
   if (!ready.ok()) return ready;
   if (ids.empty()) {
     row_gradients_.erase(table);
@@ -68,6 +92,11 @@ sluice_code sluice_set_tables(sluice_client* client, const sluice_table* tables,
 sluice_code sluice_pull_rows(sluice_client* client, uint32_t table, const uint64_t* ids,
                              size_t count, float* rows) {
   return sluice::Guarded([&] { return client->BeginPullRows(table, {ids, count}, rows); });
+}
+
+sluice_code sluice_prefetch_rows(sluice_client* client, uint32_t table, const uint64_t* ids,
+                                 size_t count) {
+  return sluice::Guarded([&] { return client->PrefetchRows(table, {ids, count}); });
 }
 
 sluice_code sluice_set_row_gradients(sluice_client* client, uint32_t table, const uint64_t* ids,

@@ -272,6 +272,15 @@ SLUICE_API sluice_code sluice_set_tables(sluice_client* client, const sluice_tab
 SLUICE_API sluice_code sluice_pull_rows(sluice_client* client, uint32_t table, const uint64_t* ids,
                                         size_t count, float* rows);
 
+/* Begins to pull rows that the table's next sluice_pull_rows() is to write, and returns at once:
+ * while they are on their way, any other function may be called, also sluice_push(). That pull uses
+ * them if it has the same `ids`, which are as above; otherwise they are given up. Rows that turn
+ * out to be of a step before that of the parameters are pulled again. With several servers, so are
+ * those that another pull or push has followed. A table has one prefetch: the next takes its place;
+ * without ids there is none. What goes wrong with it is an error of the pull. */
+SLUICE_API sluice_code sluice_prefetch_rows(sluice_client* client, uint32_t table,
+                                            const uint64_t* ids, size_t count);
+
 /* Sets the gradients of rows of that table, which the next sluice_push() pushes beside the model's
  * gradient: they count together, or not at all. They replace those that were set before; without
  * ids there are none. `ids` as above, and `gradients` as many floats as `rows` above. Both are

@@ -80,6 +80,10 @@ class CTest(unittest.TestCase):
                     "divisor: the divisor of table items is -1, expected SLUICE_ALL_CONTRIBUTORS or SLUICE_ROW_CONTRIBUTORS",
                     "lamb: [BAD_OPTIMIZER]",
                     "early: sluice_pull_rows() was called before sluice_join()",
+                    "prefetched early: sluice_prefetch_rows() was called before sluice_join()",
+                    "prefetched ids: sluice_prefetch_rows() got the id 4 after 5; sort the ids, and give each once",
+                    "prefetched meanwhile: sluice_prefetch_rows() was called while another call is under way; wait for "
+                    "that first",
                     "twice: sluice_set_tables() may be called once, before sluice_join()",
                     "table: sluice_pull_rows() got table 1, the model has 1 tables, which are counted from 0",
                     "ids: sluice_set_row_gradients() got the id 4 after 5; sort the ids, and give each once",

@@ -36,6 +36,8 @@ static int MisuseTables(sluice_client* client, const sluice_table* right) {
   printf("lamb: [%s]\n", sluice_error_reason());
   if (sluice_pull_rows(client, 0, NULL, 0, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
   printf("early: %s\n", sluice_error_message());
+  if (sluice_prefetch_rows(client, 0, NULL, 0) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("prefetched early: %s\n", sluice_error_message());
   return 0;
 }
 
@@ -49,6 +51,12 @@ static int MisuseRows(sluice_client* client, const sluice_table* table) {
   printf("table: %s\n", sluice_error_message());
   if (sluice_set_row_gradients(client, 0, unsorted, 2, rows) != SLUICE_INVALID_ARGUMENT) return 10;
   printf("ids: %s\n", sluice_error_message());
+  if (sluice_prefetch_rows(client, 0, unsorted, 2) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("prefetched ids: %s\n", sluice_error_message());
+  if (sluice_pull_rows(client, 0, NULL, 0, NULL) != SLUICE_OK) return Fail("no rows");
+  if (sluice_prefetch_rows(client, 0, NULL, 0) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("prefetched meanwhile: %s\n", sluice_error_message());
+  if (Wait(client) != SLUICE_OK) return Fail("no rows");
   if (sluice_pull_rows(client, 0, NULL, 0, NULL) != SLUICE_OK) return Fail("no rows");
   return Wait(client) == SLUICE_OK ? 0 : Fail("no rows");
 }
@@ -90,9 +98,14 @@ static int Train(sluice_client* client, int steps) {
     if (sluice_set_row_gradients(client, 0, all, 2, rows) != SLUICE_OK) return Fail("rows");
     /* These replace them. */
     if (sluice_set_row_gradients(client, 0, ids, 2, gradients) != SLUICE_OK) return Fail("rows");
+    /* Of an earlier step than the next pull, which pulls them again; every other time it has other
+     * ids. */
+    if (sluice_prefetch_rows(client, 0, ids, (size_t)(1 + step % 2)) != SLUICE_OK)
+      return Fail("prefetch");
     if (sluice_push(client, 1, NULL) != SLUICE_OK) return Fail("push");
     if (Wait(client) != SLUICE_OK) return Fail("push");
   }
+  if (sluice_prefetch_rows(client, 0, all, 4) != SLUICE_OK) return Fail("prefetch");
   if (sluice_pull_rows(client, 0, all, 4, rows) != SLUICE_OK) return Fail("pull");
   if (Wait(client) != SLUICE_OK) return Fail("pull");
   printf("rows %g %g, %g %g, %g %g, %g %g\n", rows[0], rows[1], rows[2], rows[3], rows[4], rows[5],

@@ -150,13 +150,26 @@ class ScenarioTest(unittest.TestCase):
             self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
             self.assertEqual(ended.stdout.count("the same as its twin"), 2)
 
+    def test_prefetched_rows_have_the_bits_of_rows_that_are_not(self):
+        for servers in (1, 2):
+            with self.subTest(servers=servers):
+                rows = []
+                for scenario in ("trains_embeddings", "trains_prefetched_embeddings"):
+                    ended = launch(2 + servers, [*SCENARIOS, scenario, f"--servers={servers}"])
+                    self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+                    self.assertNotIn("joins again", ended.stderr)
+                    rows.append(sorted(line for line in ended.stdout.splitlines() if line.startswith(("items", "tags"))))
+                self.assertEqual(len(rows[0]), 2, rows)
+                self.assertEqual(rows[0], rows[1])
+
     def test_what_users_do_to_embeddings(self):
         said = self.play("embeddings_and_what_users_do", 1)
         self.assertIn("rows [[-1.5, -1.5], [-1.5, -1.5], [0.0, 0.0]]", said)
         self.assertIn("row [[-0.5, -0.5]] step 4", said)
 
     def test_rows_are_used_again_with_a_cache(self):
-        self.assertIn("seen [0.0, 0.0, -1.0, -1.0]", self.play("uses_rows_again", 1, "--mode=async", "--row-cache=1"))
+        for scenario in ("uses_rows_again", "uses_prefetched_rows_again"):
+            self.assertIn("seen [0.0, 0.0, -1.0, -1.0]", self.play(scenario, 1, "--mode=async", "--row-cache=1"))
 
     def test_bags_in_odd_forms_are_those_of_pytorch_or_refused(self):
         self.assertIn("done", self.play("bags_in_odd_forms", 1))
@@ -273,7 +286,13 @@ class ServerElsewhereTest(unittest.TestCase):
             self.assertEqual(worker.returncode, 0, errors)
 
     def test_a_server_that_is_gone_is_an_error(self):
-        flags = ["server_dies", f"--server={self.address}", "--connect-timeout=0.2"]
+        for scenario in ("server_dies", "prefetches_of_a_server_that_is_gone"):
+            with self.subTest(scenario=scenario):
+                self.setUp()
+                self.check_gone(scenario)
+
+    def check_gone(self, scenario):
+        flags = [scenario, f"--server={self.address}", "--connect-timeout=0.2"]
         workers = [self.worker(*flags, "--name=a"), self.worker(*flags, "--name=b")]
         for worker in workers:
             self.assertEqual(worker.stdout.readline(), "joined\n")
@@ -282,6 +301,29 @@ class ServerElsewhereTest(unittest.TestCase):
         for worker in workers:
             said, errors = worker.communicate("go on\n", timeout=60)
             self.assertEqual((said, worker.returncode), ("gone\n", 0), errors)
+
+
+class PrefetchTest(unittest.TestCase):
+    def test_a_forward_with_the_same_ids_uses_the_rows_and_no_other_does(self):
+        for mode in ("sync", "async"):
+            with self.subTest(mode=mode):
+                server = started([os.path.abspath("server/sluice_server"), "--listen=127.0.0.1:0", "--workers=1",
+                                  "--metrics=127.0.0.1:0", f"--mode={mode}"])
+                self.addCleanup(ServerElsewhereTest.end, server)
+                found = {}
+                for line in server.stderr:
+                    found.update(re.findall(r"(listening on|metrics at) (\S+)", line))
+                    if len(found) == 2:
+                        break
+                worker = started([*SCENARIOS, "prefetches", f"--server={found['listening on']}"],
+                                 METRICS=found["metrics at"])
+                self.addCleanup(ServerElsewhereTest.end, worker)
+                said, errors = worker.communicate(timeout=60)
+                self.assertEqual(worker.returncode, 0, errors)
+                self.assertEqual(said.splitlines(), [
+                    "pulled 2", "used [[[-0.5]], [[-0.5]]] 4", "used once [[-0.5], [-0.5]] 6",
+                    # One by the forward before the step, and two by the prefetch and the forward after it.
+                    "after a step [[-1.5]] 9", "after a refused step [[-1.5]]", "given up [[-1.5]]"])
 
 
 class FollowTest(unittest.TestCase):

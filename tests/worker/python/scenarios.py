@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import urllib.request
 
 import sluice
 import torch
@@ -265,6 +266,7 @@ def follows_embeddings(job):
     ids = torch.tensor([[5, 3], [3, 5]])
     follower = sluice.follow(seen, job, look_up=lambda: seen["table"](ids))
     assert torch.equal(seen["table"](ids), torch.zeros(2, 2, 2))
+    seen["table"].prefetch(torch.tensor([4]))  # does nothing
     for step in range(3):
         assert next(follower) == step
         say("step", step, "rows", seen["table"](ids[0]).tolist(), "bias", seen["output"].bias[0].item())
@@ -435,7 +437,7 @@ def _batch(step, worker):
     return torch.tensor(ids), torch.tensor([[id_, (id_ * 3 + step) % 8] for id_ in ids])
 
 
-def trains_embeddings(job):
+def trains_embeddings(job, prefetch=False):
     remote = Recommender(sluice.RemoteEmbedding(4, initializer="uniform", scale=0.5, seed=7),
                          sluice.RemoteEmbeddingBag(3, mode="sum", optimizer=(torch.optim.Adagrad, {"lr": 0.25})))
     expect(sluice.ModelError, "has no rows before", lambda: remote.items(torch.tensor([1])))
@@ -452,6 +454,8 @@ def trains_embeddings(job):
         optimizer.zero_grad()
         loss = remote(*_batch(step, optimizer.index)) / 256
         loss.backward()
+        if prefetch and step % 3 < 2:
+            _prefetch(remote, step + 1, optimizer)  # of an earlier step than the batch that uses it
         optimizer.step(loss=loss)
         own.zero_grad()
         others.zero_grad()
@@ -462,11 +466,93 @@ def trains_embeddings(job):
         with torch.no_grad():
             torch.testing.assert_close(remote.items(everything), twin.items.weight, rtol=1e-5, atol=1e-6)
             torch.testing.assert_close(remote.tags(everything.unsqueeze(1)), twin.tags.weight, rtol=1e-5, atol=1e-6)
+        if prefetch and step % 3 > 0:
+            _prefetch(remote, step + 1, optimizer)
     if optimizer.index == 0:
         say("items", remote.items(everything).tolist())
         say("tags", remote.tags(everything.unsqueeze(1)).tolist())
     optimizer.await_end()
     say("the same as its twin")
+
+
+def _prefetch(model, step, optimizer):
+    ids, bags = _batch(step, optimizer.index)
+    model.items.prefetch(ids)
+    model.tags.prefetch(bags)
+
+
+def trains_prefetched_embeddings(job):
+    trains_embeddings(job, prefetch=True)
+
+
+def prefetches(job):
+    """The server's own counter tells how many rows it has read."""
+    def reads():
+        with urllib.request.urlopen(os.environ["METRICS"]) as answer:
+            line, = [line for line in answer.read().decode().splitlines() if line.startswith("sluice_table_reads_total{")]
+        return int(float(line.split()[-1]))
+
+    model = nn.ModuleDict({"table": sluice.RemoteEmbedding(1, initializer="zero"), "output": nn.Linear(1, 1)})
+    table = model["table"]
+    expect(sluice.ModelError, "has no rows before", lambda: table.prefetch(torch.tensor([1])))
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    expect(sluice.ModelError, "the id -4", lambda: table.prefetch(torch.tensor([3, -4])))
+    expect(sluice.ModelError, "torch.float32", lambda: table.prefetch(torch.tensor([3.0])))
+    expect(sluice.ModelError, "ids of 3 dimensions, expected 1 or 2",
+           lambda: sluice.RemoteEmbeddingBag(1).prefetch(torch.zeros(1, 1, 1, dtype=torch.int64)))
+    table(torch.tensor([4, 3])).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    say("pulled", reads())
+    # Used once, by a batch with the same ids in another order, of other types and shapes.
+    table.prefetch(torch.tensor([4, 3, 4], dtype=torch.int32))
+    say("used", table(torch.tensor([[3], [4]])).tolist(), reads())
+    say("used once", table(torch.tensor([3, 4])).tolist(), reads())
+    # Older than the parameters when it is used: pulled again.
+    table.prefetch(torch.tensor([3]))
+    table(torch.tensor([3, 3])).sum().backward()
+    table.prefetch(torch.tensor([3]))
+    optimizer.step()
+    optimizer.zero_grad()
+    say("after a step", table(torch.tensor([3])).tolist(), reads())
+    # A step that the server refuses changes nothing.
+    table.prefetch(torch.tensor([3]))
+    model["output"].bias.grad.fill_(float("nan"))
+    expect(sluice.RemoteError, "output.bias", optimizer.step)
+    optimizer.zero_grad()
+    say("after a refused step", table(torch.tensor([3])).tolist())
+    # Given up for other ids, for another prefetch, and for none.
+    for given_up, then in (([4], []), ([3], [5]), ([3, 5], [])):
+        table.prefetch(torch.tensor(given_up))
+        if then:
+            table.prefetch(torch.tensor(then))
+        rows = table(torch.tensor([5, 3])).tolist()
+        assert rows == [[0.0], [-1.5]], rows
+    table.prefetch(torch.tensor([3]))
+    table.prefetch(torch.empty(0, dtype=torch.int64))
+    assert table(torch.empty(0, dtype=torch.int64)).shape == (0, 1)
+    say("given up", table(torch.tensor([3])).tolist())
+    child = os.fork()
+    if child == 0:
+        expect(RuntimeError, "is a fork", lambda: table.prefetch(torch.tensor([3])))
+        sys.exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    table.prefetch(torch.tensor([3]))
+    optimizer.leave()
+    for call in (table.prefetch, table):
+        expect(sluice.RemoteError, "pull them before it leaves", lambda call=call: call(torch.tensor([3])))
+
+
+def prefetches_of_a_server_that_is_gone(job):
+    """A prefetch raises nothing: the forward that uses it does."""
+    model = nn.ModuleDict({"table": sluice.RemoteEmbedding(1), "output": nn.Linear(1, 1)})
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    say("joined")
+    sys.stdin.readline()  # until the server is dead
+    model["table"].prefetch(torch.tensor([3]))
+    expect(sluice.ServerGoneError, "did not come back", lambda: model["table"](torch.tensor([3])))
+    del optimizer
+    say("gone")
 
 
 def embeddings_and_what_users_do(job):
@@ -541,7 +627,7 @@ def bags_in_odd_forms(job):
     say("done")
 
 
-def uses_rows_again(job):
+def uses_rows_again(job, prefetch=False):
     model = nn.ModuleDict({"table": sluice.RemoteEmbedding(1, initializer="zero"), "output": nn.Linear(1, 1)})
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
     seen = []
@@ -549,10 +635,16 @@ def uses_rows_again(job):
         row = model["table"](torch.tensor([7]))
         seen.append(row.item())
         row.sum().backward()
+        if prefetch:
+            model["table"].prefetch(torch.tensor([7]))
         optimizer.step()
         optimizer.zero_grad()
     say("seen", seen)
     optimizer.leave()
+
+
+def uses_prefetched_rows_again(job):
+    uses_rows_again(job, prefetch=True)
 
 
 if __name__ == "__main__":

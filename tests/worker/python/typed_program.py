@@ -34,6 +34,7 @@ class WithTables(torch.nn.Module):
 
     def forward(self, ids: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
         items: torch.Tensor = self.items(ids)
+        self.tags.prefetch(ids)
         return items.sum() + self.tags.forward(ids, offsets).sum()
 
 

@@ -99,6 +99,7 @@ _FUNCTIONS = {
     "sluice_attach": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
     "sluice_set_tables": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Table), ctypes.c_size_t]),
     "sluice_pull_rows": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]),
+    "sluice_prefetch_rows": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t]),
     "sluice_set_row_gradients": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t,
                                                   ctypes.c_void_p]),
     "sluice_connect": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, ctypes.POINTER(_HANDLE)]),

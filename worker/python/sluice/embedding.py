@@ -21,6 +21,9 @@ class RowSource(Protocol):
     def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
         """Writes the rows of `ids`, [rows], int64, ascending, to `rows`, [rows, width], float32."""
 
+    def prefetch_rows(self, table: int, ids: torch.Tensor) -> None:
+        """Begins to pull rows, which the table's next pull_rows() uses if it has the same `ids`."""
+
 
 class RemoteEmbedding(torch.nn.Module):
     """Takes the place of torch.nn.Embedding. Its rows are on the server, or on several.
@@ -85,13 +88,27 @@ class RemoteEmbedding(torch.nn.Module):
         rows, places = self._look_up(ids)
         return torch.nn.functional.embedding(places.view(ids.shape), rows)
 
+    def prefetch(self, ids: torch.Tensor) -> None:
+        """Begins to pull the rows of `ids`, and returns at once. The next forward() uses them if it has the same ids.
+
+        Their order and repetitions do not matter. If the next forward() has others, it pulls those, and the prefetch is
+        given up. So it is when another prefetch() begins: an embedding has one. Rows that are older than the model's
+        parameters when they are used are pulled again, so a prefetch changes no results. It saves the time of the pull
+        if no step of the job comes between; `row_cache` lets rows be older. In sync, where each step changes all
+        parameters, begin it after step(), while the batch is still being prepared. With several servers it is used if no
+        other pull, of rows or by a step(), comes between.
+
+        A Follower's rows come with the parameters, so there it does nothing.
+
+        Raises:
+          ModelError: as in forward().
+          RemoteError: this worker has left. What goes wrong with the pull itself, the next forward() raises.
+        """
+        self._owner().prefetch_rows(self._index, _different(ids)[0])
+
     def _look_up(self, ids: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
         """Returns the rows of the different ids, and for each id the number of its row."""
-        different, places = torch.unique(_checked(ids), sorted=True, return_inverse=True)
-        different = different.cpu().contiguous()
-        if different.numel() and int(different[0]) < 0:
-            raise ModelError(f"an embedding got the id {int(different[0])}, expected ids from 0 on; give each item a number "
-                             "that is not negative")
+        different, places = _different(ids)
         rows = torch.empty((different.numel(), self.width))
         self._owner().pull_rows(self._index, different, rows)
         rows = rows.to(ids.device)
@@ -151,6 +168,12 @@ class RemoteEmbeddingBag(RemoteEmbedding):
             raise ModelError(f"mode is {mode!r}, expected mean or sum")
         self.mode = mode
 
+    def prefetch(self, ids: torch.Tensor) -> None:
+        """As that of RemoteEmbedding: `ids` are those of forward(), whose offsets do not matter."""
+        if ids.dim() not in (1, 2):
+            raise ModelError(f"an embedding bag got ids of {ids.dim()} dimensions, expected 1 or 2, as forward() gets")
+        super().prefetch(ids)
+
     def forward(self, ids: torch.Tensor,  # pylint: disable=arguments-differ
                 offsets: Optional[torch.Tensor] = None) -> torch.Tensor:
         """Returns [bags, width]: `ids` has the ids of all bags, and `offsets` where each begins; or [bags, ids]."""
@@ -160,6 +183,16 @@ class RemoteEmbeddingBag(RemoteEmbedding):
             bags = len(ids) if offsets is None else len(offsets)
             return rows.new_zeros((bags, self.width)) + rows.sum()  # the sum is 0, and has a graph
         return torch.nn.functional.embedding_bag(places, rows, offsets, mode=self.mode)
+
+
+def _different(ids: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+    """Returns the different ids, ascending, on the CPU, and for each id the number of its place among them."""
+    different, places = torch.unique(_checked(ids), sorted=True, return_inverse=True)
+    different = different.cpu().contiguous()
+    if different.numel() and int(different[0]) < 0:
+        raise ModelError(f"an embedding got the id {int(different[0])}, expected ids from 0 on; give each item a number "
+                         "that is not negative")
+    return different, places
 
 
 def _checked(ids: torch.Tensor, what: str = "ids") -> torch.Tensor:

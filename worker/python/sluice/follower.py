@@ -152,6 +152,9 @@ class _FollowedRows:
                              "look up all that the loop needs")
         rows.copy_(self.values[table][torch.searchsorted(known, ids)])
 
+    def prefetch_rows(self, table: int, ids: torch.Tensor) -> None:
+        """For RemoteEmbedding: does nothing, since rows come with the parameters."""
+
 
 def _close(handle: ctypes.c_void_p, waits: List[bool], rows: List[torch.Tensor], owned: Optional[ctypes.c_void_p],
            job: Optional[Job]) -> None:

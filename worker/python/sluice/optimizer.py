@@ -163,8 +163,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """For RemoteEmbedding: writes the rows of `ids`, [rows], int64, ascending, to `rows`, [rows, width], float32."""
         self.wait()
         self._pushes_rows = False
-        self._client.check_takes_part()
+        self._client.check_has_rows()
         self._client.pull_rows(table, ids, rows)
+
+    def prefetch_rows(self, table: int, ids: torch.Tensor) -> None:
+        """For RemoteEmbedding: begins to pull the rows that the table's next pull_rows() is to write."""
+        self.wait()
+        self._client.check_has_rows()
+        self._client.prefetch_rows(table, ids)
 
     # What PyTorch's own code and that of others reads of an optimizer.
     @property
@@ -482,6 +488,10 @@ class _Client:
         if self.left:
             raise RemoteError("step() was called after leave(), when this worker no longer takes part", 9)
 
+    def check_has_rows(self) -> None:
+        if self.left:
+            raise RemoteError("rows are pulled after this worker has left the job; pull them before it leaves", 9)
+
     def status(self) -> _library.Status:
         status: _library.Status = library.sluice_client_status(self.handle)
         return status
@@ -518,6 +528,10 @@ class _Client:
         self._rows[:] = [ids, rows]
         self.call(library.sluice_pull_rows, table, ids.data_ptr(), ids.numel(), rows.data_ptr())
         self._rows.clear()
+
+    def prefetch_rows(self, table: int, ids: torch.Tensor) -> None:
+        check_not_forked()
+        _library.check(library.sluice_prefetch_rows(self.handle, table, ids.data_ptr(), ids.numel()))
 
     def set_row_gradients(self, table: int, ids: torch.Tensor, gradients: torch.Tensor) -> None:
         _library.check(library.sluice_set_row_gradients(self.handle, table, ids.data_ptr(), ids.numel(),
