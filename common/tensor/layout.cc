@@ -124,9 +124,14 @@ bool operator==(const LayoutRange& a, const LayoutRange& b) {
 
 absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges,
                                       std::vector<TableSpec> tables) {
-  if (ranges.empty() || ranges.size() > kMaxRanges) {
+  if (ranges.empty() && tables.empty()) {
+    return MakeError(Reason::kBadLayout,
+                     "the layout has 0 ranges and 0 tables, expected at least one of either; give "
+                     "the model a tensor or a table");
+  }
+  if (ranges.size() > kMaxRanges) {
     return MakeError(Reason::kBadLayout, absl::StrCat("the layout has ", ranges.size(),
-                                                      " ranges, expected 1 to ", kMaxRanges));
+                                                      " ranges, expected at most ", kMaxRanges));
   }
   uint64_t offset = 0;
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -210,6 +215,7 @@ std::string Layout::ElementName(uint64_t offset) const {
   const auto after =
       std::upper_bound(ranges().begin(), ranges().end(), offset,
                        [](uint64_t o, const LayoutRange& range) { return o < range.offset; });
+  if (after == ranges().begin()) return absl::StrCat("element ", offset);  // there is none
   const LayoutRange& range = *(after - 1);
   return absl::StrCat(range.name, "[", offset - range.offset, "]");
 }

@@ -150,7 +150,7 @@ absl::Status JoinParts::CheckRanges(const v1::Layout& added) const {
   const size_t ranges = Sum(added.ranges_size(), whole_.layout().ranges_size());
   if (ranges > Layout::kMaxRanges) {
     return MakeError(Reason::kBadLayout,
-                     absl::StrCat("the layout has ", ranges, " ranges or more, expected 1 to ",
+                     absl::StrCat("the layout has ", ranges, " ranges or more, expected at most ",
                                   Layout::kMaxRanges));
   }
   for (const v1::LayoutRange& range : added.ranges()) {

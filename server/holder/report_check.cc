@@ -90,7 +90,7 @@ absl::Status ReportCheck::Check(const StripeReport& report) {
   if (fits.ok() && report.bad_row.has_value()) {
     fits = CheckTable(*report.bad_row, layout_->tables().size());
   }
-  if (!fits.ok() || report.bad.value_or(0) < size_) return fits;
+  if (!fits.ok() || !report.bad.has_value() || *report.bad < size_) return fits;
   return BadReport(absl::StrCat("the bad element ", *report.bad, " of a vector of ", size_));
 }
 

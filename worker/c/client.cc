@@ -71,6 +71,8 @@ absl::Status sluice_client::BeginJoin() {
   if (part_ != Part::kNew) {
     return absl::FailedPreconditionError("sluice_join() was called twice");
   }
+  const absl::Status has_model = sluice::CheckNotEmpty("sluice_set_tables()", layout_);
+  if (!has_model.ok()) return has_model;
   calls_->Begin([this] {
     absl::Status joined = Join(SessionRole::kWorker, &client_);
     if (joined.ok()) {

@@ -48,6 +48,8 @@ absl::Status sluice_follower::BeginNext(uint64_t every) {
     return absl::InvalidArgumentError(
         "sluice_follow() got 0 for `every`, expected at least 1 step between two");
   }
+  const absl::Status has_model = sluice::CheckNotEmpty("sluice_follower_set_tables()", layout_);
+  if (!has_model.ok()) return has_model;
   calls_.Begin([this, every] {
     const absl::Status next = Next(every);
     // The follower's code for a server that is gone, since no server answers with it.

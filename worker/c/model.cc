@@ -84,6 +84,14 @@ absl::Status CheckRowIds(absl::string_view call, const Layout& layout, uint32_t 
   return absl::OkStatus();
 }
 
+absl::Status CheckNotEmpty(absl::string_view set_tables, const Layout& layout) {
+  if (!layout.ranges().empty() || !layout.tables().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the model has neither tensors nor tables, expected at least one of either; "
+                   "give it tensors, or call ",
+                   set_tables, " first"));
+}
+
 absl::Status NoNameError(absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("the name of ", what, " is NULL, expected a text"));
@@ -132,6 +140,7 @@ absl::StatusOr<Layout> LayoutOf(const sluice_model& model) {
     offset += range.length;
     ranges.push_back(std::move(range));
   }
+  if (ranges.empty()) return Layout();  // tables may follow: see CheckNotEmpty()
   return Layout::Create(std::move(ranges));
 }
 

@@ -15,8 +15,12 @@
 
 namespace sluice {
 
-// INVALID_ARGUMENT names the tensor and what is wrong with it.
+// INVALID_ARGUMENT names the tensor and what is wrong with it. The model may have no tensors.
 absl::StatusOr<Layout> LayoutOf(const sluice_model& model);
+
+// OK if the model has tensors or tables. Otherwise INVALID_ARGUMENT names `set_tables`, the
+// function that adds tables.
+absl::Status CheckNotEmpty(absl::string_view set_tables, const Layout& layout);
 
 // INVALID_ARGUMENT names the option and what is wrong with it.
 absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer);

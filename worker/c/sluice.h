@@ -159,7 +159,8 @@ SLUICE_API void sluice_buffer_free(sluice_buffer* buffer);
 typedef struct sluice_client sluice_client;
 
 /* Makes a worker's client. `parameters` has as many floats as the model has elements, and must stay
- * valid until the client is freed. What `model` and `optimizer` point to is copied. */
+ * valid until the client is freed. What `model` and `optimizer` point to is copied. A model of
+ * tables only has no tensors, and a gradient of 0 elements; `parameters` may be NULL then. */
 SLUICE_API sluice_code sluice_client_create(sluice_job* job, const sluice_model* model,
                                             const sluice_optimizer* optimizer, float* parameters,
                                             sluice_buffer* gradient, sluice_client** client);

@@ -69,6 +69,7 @@ absl::Status ParameterClient::FitEncodings() {
                  << servers << " servers now, and had " << servers_;
   }
   servers_ = servers;
+  if (request_.layout.size() == 0) return absl::OkStatus();  // rows need no encoder
   if (!encoding_.choice.plain()) {
     encoder_ =
         std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker, servers);
@@ -124,7 +125,7 @@ absl::Status ParameterClient::BeginWith(absl::Span<const float> own, Earlier ear
     const absl::Status begun = TryToBegin(earlier, parameters);
     if (begun.ok()) return begun;
     std::copy(own.begin(), own.end(), parameters.begin());
-    complete_ = complete_ || !own.empty();
+    complete_ = complete_ || !own.empty() || parameters.empty();
     if (!IsLost(begun) || attempt == kMaxRejoins) return begun;
     LOG(WARNING) << Shown(request_.worker) << " joins again: " << begun.message();
     const absl::Status rejoined = Rejoin();

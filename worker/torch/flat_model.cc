@@ -62,8 +62,12 @@ FlatModel::FlatModel(torch::nn::Module& module) {
   }
   const bool trains = std::any_of(members_.begin(), members_.end(),
                                   [](const Member& member) { return member.is_parameter; });
-  if (!trains) throw std::invalid_argument("the model has no parameter that requires a gradient");
   embeddings_ = EmbeddingsOf(module);
+  if (!trains && embeddings_.empty()) {
+    throw std::invalid_argument(
+        "the model has no parameter that requires a gradient, and no RemoteEmbedding; expected at "
+        "least one of either");
+  }
   std::vector<TableSpec> tables;
   for (const NamedEmbedding& embedding : embeddings_) {
     tables.push_back(embedding.module->SpecOf(embedding.name));
@@ -107,9 +111,8 @@ bool FlatModel::IsKnown(const std::string& name, const torch::Tensor& tensor,
 void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
   const torch::NoGradGuard no_grad;
   values_ = torch::zeros({static_cast<int64_t>(layout_.size())});
-  if (auto memory = SharedMemory::Create(layout_.size()); memory.ok()) {
-    gradient_memory_ = *std::move(memory);
-  }
+  auto memory = SharedMemory::Create(layout_.size());
+  if (memory.ok() && layout_.size() > 0) gradient_memory_ = *std::move(memory);
   gradients_ = FlatIn(gradient_memory_, layout_.size());
   for (size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];

@@ -44,9 +44,9 @@ struct GradientView {
 // type afterwards: its tensors would no longer be views.
 class FlatModel {
  public:
-  // Throws std::invalid_argument if no parameter requires a gradient, if a tensor has an element
-  // type that is not a real floating-point type, if two tensors share memory, or if
-  // Layout::Create() refuses the tensors. The module is then unchanged.
+  // Throws std::invalid_argument if no parameter requires a gradient and there is no
+  // RemoteEmbedding, if a tensor has an element type that is not a real floating-point type, if two
+  // tensors share memory, or if Layout::Create() refuses the tensors. The module is then unchanged.
   explicit FlatModel(torch::nn::Module& module);
 
   const Layout& layout() const { return layout_; }

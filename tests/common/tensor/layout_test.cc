@@ -99,17 +99,34 @@ TEST(LayoutTest, IsEmptyByDefault) {
   EXPECT_EQ(Layout().Find("conv"), nullptr);
 }
 
-TEST(LayoutLimitsTest, RefusesNoRangesAtAll) {
+TEST(LayoutLimitsTest, RefusesAModelWithoutRangesAndTables) {
   EXPECT_THAT(Layout::Create({}),
-              IsError(Reason::kBadLayout, HasSubstr("has 0 ranges, expected 1 to 1000000")));
+              IsError(Reason::kBadLayout, HasSubstr("has 0 ranges and 0 tables, expected at least "
+                                                    "one of either; give the model a tensor or")));
+}
+
+TEST(LayoutTest, MayHaveTablesOnly) {
+  TableSpec items;
+  items.name = "items";
+  items.width = 2;
+  const auto layout = Layout::Create({}, {items});
+  ASSERT_THAT(layout, IsOk());
+  EXPECT_EQ(layout->size(), 0u);
+  EXPECT_THAT(layout->Runs(), IsEmpty());
+  EXPECT_EQ(layout->tables().size(), 1u);
+  EXPECT_EQ(layout->ElementName(0), "element 0");
+  EXPECT_THAT(CheckSameLayout(*layout, *layout), IsOk());
+  EXPECT_THAT(CheckSameLayout(*layout, Valid(Scalars(1))),
+              IsError(Reason::kLayoutMismatch, HasSubstr("it has 1 tensors, the job's has 0")));
 }
 
 TEST(LayoutLimitsTest, AcceptsAMillionRangesAndRefusesOneMore) {
   Ranges ranges = Scalars(1000000);
   EXPECT_EQ(Valid(ranges).size(), 1000000u);
   ranges.push_back(Range("more", {}, 1000000, 1));
-  EXPECT_THAT(Layout::Create(std::move(ranges)),
-              IsError(Reason::kBadLayout, HasSubstr("has 1000001 ranges, expected 1 to 1000000")));
+  EXPECT_THAT(
+      Layout::Create(std::move(ranges)),
+      IsError(Reason::kBadLayout, HasSubstr("has 1000001 ranges, expected at most 1000000")));
 }
 
 TEST(LayoutLimitsTest, AcceptsNamesOf256BytesAndRefusesLongerAndEmptyOnes) {

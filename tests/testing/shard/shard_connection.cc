@@ -138,7 +138,9 @@ class ShardConnection::Offer final : public PendingOffer {
     if (start->parameters == nullptr) return start->answer;
     Values values(parameters.size());
     Gather(parameters, 0, values.size(), values.data());
-    const absl::Status added = start->parameters->Add(ChunkOf(0, values));
+    // A vector without elements has no chunk.
+    const absl::Status added =
+        values.empty() ? absl::OkStatus() : start->parameters->Add(ChunkOf(0, values));
     if (!added.ok()) return added;
     return FinishOffer(*connection_.shard_, std::move(start->parameters));
   }
@@ -180,7 +182,7 @@ class ShardConnection::Push final : public OutgoingPush {
   }
 
   bool Send(uint64_t offset, const SharedFloats& part) override {
-    return Add(ChunkOf(offset, part.values));
+    return part.values.empty() ? GoesOn() : Add(ChunkOf(offset, part.values));
   }
 
   void Cancel() override {}

@@ -91,6 +91,29 @@ class CTest(unittest.TestCase):
                     "follower: sluice_follower_set_tables() may be called once, before sluice_follow()"):
                 self.assertEqual(said.count(line), 2, ended.stdout)
 
+    def test_workers_train_a_model_of_tables_only_which_goes_on_from_a_checkpoint(self):
+        for servers in (1, 3):
+            with self.subTest(servers=servers), tempfile.TemporaryDirectory() as folder:
+                launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(servers + 2), TABLE_WORKER, str(STEPS),
+                          "no-tensor", "--mode=sync", f"--servers={servers}", f"--checkpoint-dir={folder}"]
+                for runs in (1, 2):
+                    ended = run(launch)
+                    self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+                    own, common = -0.5 * 0.5 * STEPS * runs, -0.5 * 1.5 * STEPS * runs
+                    said = ended.stdout.splitlines()
+                    for line in (
+                            f"rows {own:g} {own:g}, {own:g} {own:g}, {common:g} {common:g}, 0 0",
+                            f"followed step {STEPS * runs}, rows {own:g} {own:g}, {common:g} {common:g}",
+                            "no model: the model has neither tensors nor tables, expected at least one of either; give it "
+                            "tensors, or call sluice_set_tables() first",
+                            "nothing to follow: the model has neither tensors nor tables, expected at least one of either; "
+                            "give it tensors, or call sluice_follower_set_tables() first"):
+                        self.assertEqual(said.count(line), 2, ended.stdout)
+                read = run([CHECKPOINT_READER, folder, "items"])
+                self.assertEqual(read.stdout.splitlines()[1:], [
+                    f"step {2 * STEPS} of checkpoint-000002-{2 * STEPS:012}.safetensors",
+                    f"row 0: {own:g} {own:g}", f"row 1: {own:g} {own:g}", f"row 10: {common:g} {common:g}"], read.stdout)
+
     def test_a_checkpoint_of_any_number_of_servers_has_the_values_and_the_rows(self):
         for servers in (1, 2):
             with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
-/* A worker in plain C whose model has a table. In each of STEPS steps it pulls the rows of its
- * place and of the id 10, and pushes gradients of both: 1, and its place plus 1. c_test.py starts
- * it. */
+/* A worker in plain C whose model has a table, and one tensor unless a second argument is given. In
+ * each of STEPS steps it pulls the rows of its place and of the id 10, and pushes gradients of
+ * both: 1, and its place plus 1. c_test.py starts it. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,13 @@ static int Fail(const char* what) {
 }
 
 static sluice_code Wait(sluice_client* client) { return sluice_wait(client, SLUICE_FOREVER, NULL); }
+
+/* A model without tensors and tables is refused. Returns 0 if it is. */
+static int JoinWithoutModel(sluice_client* client) {
+  if (sluice_join(client) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no model: %s\n", sluice_error_message());
+  return 0;
+}
 
 /* What is refused before the client joins. Returns 0 if it is. */
 static int MisuseTables(sluice_client* client, const sluice_table* right) {
@@ -67,10 +74,14 @@ static int Follow(sluice_job* job, const sluice_model* model, const sluice_table
   float rows[2 * kWidth] = {9, 9, 9, 9};
   sluice_followed followed = {0, 0, 0};
   sluice_follower* follower = NULL;
-  sluice_buffer* bias = sluice_buffer_create(1);
+  sluice_buffer* bias = sluice_buffer_create(model->count);
   if (sluice_follower_create(job, model, bias, &follower) != SLUICE_OK) return Fail("follower");
   if (sluice_follow_rows(follower, 0, ids, 2, rows) != SLUICE_INVALID_ARGUMENT) return 10;
   printf("no table: %s\n", sluice_error_message());
+  if (model->count == 0) {
+    if (sluice_follow(follower, 1) != SLUICE_INVALID_ARGUMENT) return 10;
+    printf("nothing to follow: %s\n", sluice_error_message());
+  }
   if (sluice_follower_set_tables(follower, table, 1) != SLUICE_OK) return Fail("follower's tables");
   if (sluice_follower_set_tables(follower, table, 1) != SLUICE_FAILED_PRECONDITION) return 10;
   printf("follower: %s\n", sluice_error_message());
@@ -121,7 +132,7 @@ static int End(sluice_client* client) {
 int main(int argc, char** argv) {
   const uint32_t shape[] = {1};
   const sluice_tensor tensor = {"bias", shape, 1, SLUICE_PARAMETER, SLUICE_FLOAT32};
-  const sluice_model model = {&tensor, 1};
+  sluice_model model = {&tensor, 1};
   const sluice_optimizer optimizer = {"adam", NULL, 0, NULL, 0};
   const sluice_option rate = {"learning_rate", 0.5};
   const sluice_table table = {
@@ -132,11 +143,14 @@ int main(int argc, char** argv) {
   sluice_client* client = NULL;
   if (sluice_start(&argc, argv, &job) != SLUICE_OK) return Fail("start");
   if (sluice_is_server(job)) return sluice_serve(job);
-  if (argc != 2) return 11;
-  sluice_buffer* gradient = sluice_buffer_create(1);
-  if (sluice_client_create(job, &model, &optimizer, &bias, gradient, &client) != SLUICE_OK)
+  if (argc != 2 && argc != 3) return 11;
+  if (argc == 3) model.count = 0;
+  sluice_buffer* gradient = sluice_buffer_create(model.count);
+  if (sluice_client_create(job, &model, &optimizer, model.count == 0 ? NULL : &bias, gradient,
+                           &client) != SLUICE_OK)
     return Fail("create");
-  code = MisuseTables(client, &table);
+  code = model.count == 0 ? JoinWithoutModel(client) : 0;
+  if (code == 0) code = MisuseTables(client, &table);
   if (code == 0 && sluice_set_tables(client, &table, 1) != SLUICE_OK) code = Fail("tables");
   if (code == 0 && (sluice_join(client) != SLUICE_OK || Wait(client) != SLUICE_OK))
     code = Fail("join");

@@ -162,6 +162,42 @@ class ScenarioTest(unittest.TestCase):
                 self.assertEqual(len(rows[0]), 2, rows)
                 self.assertEqual(rows[0], rows[1])
 
+    def test_a_model_of_tables_only_trains_as_in_one_process_and_goes_on_from_its_checkpoint(self):
+        for servers in (1, 3):
+            with self.subTest(servers=servers), tempfile.TemporaryDirectory() as folder:
+                for runs in (1, 2):
+                    ended = launch(2 + servers, [*SCENARIOS, "trains_tables_only", f"--servers={servers}",
+                                                 f"--checkpoint-dir={folder}", "--push-encoding=auto"])
+                    self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+                    said = ended.stdout.splitlines()
+                    self.assertEqual(said.count(f"step {5 * runs}"), 2, ended.stdout)
+                rows, = [line for line in said if line.startswith("rows ")]
+                read = subprocess.run(
+                    [PYTHON, "-c", "import sluice, sys\nprint(sluice.load_checkpoint(sys.argv[1]))\n"
+                     "ids, rows = sluice.load_table(sys.argv[1], 'rows')\nassert ids.tolist() == list(range(8))\n"
+                     "print('rows', rows.tolist())", folder], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+                self.assertEqual(read.stdout, f"{{}}\n{rows}\n")
+
+    def test_a_model_of_tables_only_goes_on_from_the_journal_of_a_killed_server(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = [os.path.abspath("server/sluice_server"), f"--listen=unix:{folder}/server", "--workers=1",
+                     f"--checkpoint-dir={folder}/kept", "--durability=journal"]
+            server = started(words)
+            worker = started([*SCENARIOS, "pushes_tables_when_told", f"--server=unix:{folder}/server"])
+            for process in (server, worker):
+                self.addCleanup(ServerElsewhereTest.end, process)
+            self.assertEqual(worker.stdout.readline(), "joined\n")
+            for line in ("row 0.0 step 1 applied\n", "row -0.5 step 2 applied\n"):
+                worker.stdin.write("go on\n")
+                worker.stdin.flush()
+                self.assertEqual(worker.stdout.readline(), line)
+            server.kill()
+            server.wait()
+            server = started(words)
+            self.addCleanup(ServerElsewhereTest.end, server)
+            said, errors = worker.communicate("go on\n", timeout=100)
+            self.assertEqual(said, "row -1.0 step 3 applied\n", errors)
+
     def test_what_users_do_to_embeddings(self):
         said = self.play("embeddings_and_what_users_do", 1)
         self.assertIn("rows [[-1.5, -1.5], [-1.5, -1.5], [0.0, 0.0]]", said)

@@ -555,6 +555,76 @@ def prefetches_of_a_server_that_is_gone(job):
     say("gone")
 
 
+class Factors(nn.Module):
+    """Two factors of a matrix, and nothing else; or a twin of them whose rows are parameters."""
+
+    def __init__(self, rows, columns):
+        super().__init__()
+        self.rows = rows
+        self.columns = columns
+
+    def forward(self, rows, columns):
+        return (self.rows(rows) * self.columns(columns)).sum(1)
+
+
+def _cells(step, worker):
+    """Returns 4 cells of a matrix of 8 x 8."""
+    rows = torch.tensor([(step * 3 + worker * 5 + i) % 8 for i in range(4)])
+    return rows, (rows * 3 + step) % 8
+
+
+def trains_tables_only(job):
+    none = torch.optim.SGD([{"params": []}], lr=0.5)
+    expect(sluice.ModelError, "no parameter of the optimizer requires a gradient, and `model` has no RemoteEmbedding",
+           lambda: sluice.DistributedOptimizer(none, job, nn.Module()))
+    def remote_factors():
+        return Factors(*[sluice.RemoteEmbedding(3, initializer="uniform", scale=0.5, seed=seed) for seed in (1, 2)])
+    remote, seen = remote_factors(), remote_factors()
+    optimizer = sluice.DistributedOptimizer(none, job, remote)
+    assert [group["params"] for group in optimizer.param_groups] == [[]]
+    everything = torch.arange(8)
+    first = optimizer.last is None and int(optimizer._client.status().step)  # pylint: disable=protected-access
+    follower = sluice.follow(seen, job, look_up=lambda: seen(everything, everything))
+    twin = Factors(nn.Embedding(8, 3), nn.Embedding(8, 3))
+    with torch.no_grad():
+        twin.rows.weight.copy_(remote.rows(everything))
+        twin.columns.weight.copy_(remote.columns(everything))
+    others = torch.optim.SGD(twin.parameters(), lr=0.5)
+    for step in range(5):
+        optimizer.zero_grad()
+        loss = (remote(*_cells(step, optimizer.index)) - 1).square().mean()
+        loss.backward()
+        optimizer.step(samples=4, loss=loss)
+        assert optimizer.last.step == first + step + 1, optimizer.last
+        others.zero_grad()
+        for worker in range(2):
+            ((twin(*_cells(step, worker)) - 1).square().mean() / 2).backward()
+        others.step()
+        with torch.no_grad():
+            torch.testing.assert_close(remote.rows(everything), twin.rows.weight, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(remote.columns(everything), twin.columns.weight, rtol=1e-5, atol=1e-6)
+    assert next(follower) == first + 5
+    with torch.no_grad():
+        assert torch.equal(seen.rows(everything), remote.rows(everything))
+    if optimizer.index == 0:
+        say("rows", remote.rows(everything).tolist())
+    optimizer.await_end()
+    say("step", first + 5)
+
+
+def pushes_tables_when_told(job):
+    model = nn.ModuleDict({"table": sluice.RemoteEmbedding(1, initializer="zero")})
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD([{"params": []}], lr=0.5), job, model)
+    say("joined")
+    for _ in sys.stdin:
+        optimizer.zero_grad()
+        row = model["table"](torch.tensor([7]))
+        row.sum().backward()
+        optimizer.step()
+        say("row", row.item(), "step", optimizer.last.step, optimizer.last.disposition)
+    optimizer.leave()
+
+
 def embeddings_and_what_users_do(job):
     model = nn.ModuleDict({"table": sluice.RemoteEmbedding(2, initializer="zero"), "output": nn.Linear(2, 1)})
     model["again"] = model["table"]  # tied

@@ -444,7 +444,8 @@ TEST_F(FlatModelTest, RefusesAModuleWithoutParameters) {
 TEST_F(FlatModelTest, RefusesAModuleInWhichNothingIsTrained) {
   module_.Frozen("frozen", torch::ones({2}));
   module_.Buffer("mean", torch::ones({2}));
-  EXPECT_THAT(Refusal(module_), HasSubstr("no parameter that requires a gradient"));
+  EXPECT_THAT(Refusal(module_),
+              HasSubstr("no parameter that requires a gradient, and no RemoteEmbedding"));
 }
 
 TEST_F(FlatModelTest, RefusesTensorsThatShareMemory) {

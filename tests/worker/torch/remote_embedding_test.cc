@@ -292,6 +292,34 @@ TEST(RemoteEmbeddingOnAServerTest, TrainsItsRowsAsTheServersOptimizerDoes) {
   optimizer.leave();
 }
 
+struct OnlyTables : torch::nn::Module {
+  OnlyTables() { items = register_module("items", RemoteEmbedding(ZeroRows())); }
+  static RemoteEmbeddingOptions ZeroRows() {
+    RemoteEmbeddingOptions options = Options();
+    options.initializer = {};
+    return options;
+  }
+  RemoteEmbedding items = nullptr;
+};
+
+TEST(RemoteEmbeddingOnAServerTest, TheModelNeedsNoOtherParameter) {
+  for (const Overlap overlap : {Overlap::kOff, Overlap::kBackward}) {
+    JobWorld world(Sync(1));
+    OnlyTables model;
+    RemoteOptimizer optimizer(world.JobOf("a"), model, torch::optim::SGDOptions(0.5), absl::nullopt,
+                              overlap);
+    for (uint64_t step = 1; step <= 2; ++step) {
+      optimizer.zero_grad();
+      model.items->forward(Ids({8, 3, 8})).sum().backward();
+      EXPECT_EQ(optimizer.step().step, Step(step));
+    }
+    optimizer.await_end_of_training();
+    const torch::Tensor expected =
+        torch::tensor({-1.0F, -2.0F}).view({2, 1}).expand({2, int64_t{kWidth}});
+    EXPECT_TRUE(torch::equal(model.items->forward(Ids({3, 8})), expected));
+  }
+}
+
 TEST(RemoteEmbeddingOnAServerTest, PullsAgainWhatWasPrefetchedBeforeTheStep) {
   JobWorld world(Sync(1));
   Model model({});

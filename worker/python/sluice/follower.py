@@ -12,7 +12,7 @@ from sluice._library import library
 from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import ModelError
 from sluice.job import Job, Setting, check_not_forked, connect, forked
-from sluice.model import description_of, members_of, named_statistics, shared_vector
+from sluice.model import description_of, members_of, named_statistics, shared_vector, size_of
 
 
 def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1,
@@ -71,9 +71,9 @@ class Follower:
         self.step: Optional[int] = None
         self.incarnation: Optional[int] = None
         parameters = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
-        self._members = members_of(parameters, named_statistics(model, parameters))
+        self._members = members_of(parameters, named_statistics(model, parameters), bool(embeddings))
         self._every = every
-        buffer, self._values = shared_vector(self._members[-1].end)
+        buffer, self._values = shared_vector(size_of(self._members))
         description = description_of(self._members)
         owned = connect(settings) if job is None else None
         handle = ctypes.c_void_p()

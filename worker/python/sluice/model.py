@@ -52,10 +52,11 @@ class FlatModel:
       members: the tensors, in the vectors' order.
     """
 
-    def __init__(self, named_parameters: Named, named_buffers: Named, pushes_gradients: bool = True) -> None:
+    def __init__(self, named_parameters: Named, named_buffers: Named, pushes_gradients: bool = True,
+                 has_tables: bool = False) -> None:
         """The first two are lists of (name, tensor). The tensors move into other memory, and keep their values."""
-        self.members = members_of(named_parameters, named_buffers)
-        self.size = self.members[-1].end
+        self.members = members_of(named_parameters, named_buffers, has_tables)
+        self.size = size_of(self.members)
         self._buffer, self.pushed = shared_vector(self.size)
         self.gradients = self.pushed if pushes_gradients else torch.zeros(self.size)
         self._memory, self.values = _own_vector(self.size)
@@ -145,11 +146,11 @@ class FlatModel:
                     member.tensor.copy_(member.value)
 
 
-def members_of(named_parameters: Named, statistics: Named) -> List[_Member]:
+def members_of(named_parameters: Named, statistics: Named, has_tables: bool) -> List[_Member]:
     """Returns the members of a model, in the vectors' order. The statistics are tensors that workers average.
 
     Raises:
-      ModelError: a tensor cannot be trained with a server, or there is none.
+      ModelError: a tensor cannot be trained with a server, or there is none and the model has no tables either.
     """
     members = []
     offset = 0
@@ -158,9 +159,15 @@ def members_of(named_parameters: Named, statistics: Named) -> List[_Member]:
             _check(name, tensor)
             members.append(_Member(name, tensor, offset, is_parameter))
             offset += tensor.numel()
-    if not members:
-        raise ModelError("the model has no parameter that requires a gradient, and no statistics")
+    if not members and not has_tables:
+        raise ModelError("the model has no parameter that requires a gradient, no statistics and no RemoteEmbedding; "
+                         "expected at least one of them")
     return members
+
+
+def size_of(members: Sequence[_Member]) -> int:
+    """Returns the number of elements of the vectors; 0 for a model of tables only."""
+    return members[-1].end if members else 0
 
 
 def named_statistics(model: torch.nn.Module, parameters: Named) -> Named:
@@ -196,6 +203,10 @@ def shared_vector(size: int) -> Tuple[int, torch.Tensor]:
     buffer = library.sluice_buffer_create(size)
     if not buffer:
         raise MemoryError(f"there is no memory for a vector of {size} elements")
+    if size == 0:  # frombuffer() takes no memory without elements
+        nothing = torch.empty(0)
+        weakref.finalize(nothing, library.sluice_buffer_free, buffer).atexit = False
+        return buffer, nothing
     floats = (ctypes.c_float * size).from_address(library.sluice_buffer_floats(buffer))
     # Whoever still has the tensor keeps `floats`, and so its memory.
     weakref.finalize(floats, library.sluice_buffer_free, buffer).atexit = False
@@ -204,6 +215,8 @@ def shared_vector(size: int) -> Tuple[int, torch.Tensor]:
 
 def _own_vector(size: int) -> Tuple[object, torch.Tensor]:
     """Returns memory that PyTorch does not own, and a tensor of float32, [size], of its floats."""
+    if size == 0:
+        return None, torch.empty(0)
     memory = (ctypes.c_char * (4 * size + _ALIGNMENT))()
     return memory, torch.frombuffer(memory, dtype=torch.float32, count=size,
                                     offset=-ctypes.addressof(memory) % _ALIGNMENT)

@@ -97,7 +97,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Joins the job, and copies the job's parameters into the model.
 
         Args:
-          optimizer: one of PyTorch's five above, just made. It is not stepped, unless with local steps.
+          optimizer: one of PyTorch's five above, just made. It is not stepped, unless with local steps. For a model
+            that has embeddings and no parameters, give it a group without parameters, as PyTorch takes no empty list:
+            torch.optim.SGD([{"params": []}], lr=0.1).
           job: what sluice.start() has returned.
           model: the module whose parameters these are. It gives them names, and its running statistics (batch
             normalization) are averaged, too. Without it, parameters are named by their place, and each worker keeps its
@@ -125,8 +127,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if not local_steps and _has_stepped(optimizer):
             raise ModelError("the optimizer has taken steps or was loaded, and the server would not have its state; give a "
                              "new one, and start the server with --checkpoint-dir, which keeps the state")
-        parameters = _named_parameters(optimizer, model)
-        self._flat = FlatModel(parameters, [] if model is None else named_statistics(model, parameters), not local_steps)
+        self._embeddings = embeddings_of(model)
+        parameters = _named_parameters(optimizer, model, bool(self._embeddings))
+        self._flat = FlatModel(parameters, [] if model is None else named_statistics(model, parameters), not local_steps,
+                               bool(self._embeddings))
         self._trained = _trained(optimizer)
         self._told = [_options_of(kind, group) for group in optimizer.param_groups]
         groups = {} if local_steps else self._groups(parameters)
@@ -138,7 +142,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
         else:
             chosen = (_OPTIMIZERS[kind][0], self._told[0])
         self._client = _Client(job, self._flat, *chosen, groups)
-        self._embeddings = embeddings_of(model)
         self._pushes_rows = False  # the call that Ctrl-C has interrupted, if any, is a push
         if self._embeddings:
             self._add_tables()
@@ -443,11 +446,12 @@ def _trained(optimizer: torch.optim.Optimizer) -> List[List[Tuple[int, bool]]]:
             for group in optimizer.param_groups]
 
 
-def _named_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]) -> Named:
-    """Returns (name, parameter) of all parameters that the optimizer trains."""
+def _named_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module], has_tables: bool) -> Named:
+    """Returns (name, parameter) of all parameters that the optimizer trains: none, if the model has tables only."""
     trained = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
-    if not trained:
-        raise ModelError("no parameter of the optimizer requires a gradient")
+    if not trained and not has_tables:
+        raise ModelError("no parameter of the optimizer requires a gradient, and `model` has no RemoteEmbedding; give an "
+                         "optimizer of the parameters that are to be trained, or a model with embeddings")
     if model is None:
         return [(str(place), parameter) for place, parameter in enumerate(trained)]
     # A tensor with several names (tied parameters) is trained under its first.
