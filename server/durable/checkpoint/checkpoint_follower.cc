@@ -23,7 +23,8 @@ absl::StatusOr<std::vector<CheckpointName>> OldestFirst(const CheckpointStore& s
 
 CheckpointFollower::CheckpointFollower(FileSystem& files, std::string directory,
                                        std::vector<std::string> others)
-    : store_(files, std::move(directory), /*keep=*/1, /*servers=*/1, std::move(others)) {}
+    : files_may_come_(!others.empty()),
+      store_(files, std::move(directory), /*keep=*/1, /*servers=*/1, std::move(others)) {}
 
 absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Next(uint64_t every,
                                                                              bool finally) {
@@ -53,17 +54,19 @@ bool CheckpointFollower::IsDue(const CheckpointName& name, uint64_t every) const
 // Null if the checkpoint is damaged or was removed.
 absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Load(
     const CheckpointName& name) {
-  if (damaged_.count(name) > 0) return std::unique_ptr<FollowedCheckpoint>();
+  const bool damaged = damaged_.count(name) > 0;
+  if (damaged && !files_may_come_) return std::unique_ptr<FollowedCheckpoint>();
   auto checkpoint = store_.Load(name);
   if (absl::IsDataLoss(checkpoint.status())) {
     // Several servers remove their stripes after the first server's file.
     if (absl::IsNotFound(store_.CheckIsThere(name))) return std::unique_ptr<FollowedCheckpoint>();
-    LOG(ERROR) << checkpoint.status().message() << "; it is skipped";
+    LOG_IF(ERROR, !damaged) << checkpoint.status().message() << "; it is skipped";
     damaged_.insert(name);
     return std::unique_ptr<FollowedCheckpoint>();
   }
   if (absl::IsNotFound(checkpoint.status())) return std::unique_ptr<FollowedCheckpoint>();
   if (!checkpoint.ok()) return checkpoint.status();
+  damaged_.erase(name);
   given_ = name;
   return std::make_unique<FollowedCheckpoint>(
       FollowedCheckpoint{store_.PlaceOf(name), *std::move(checkpoint)});
