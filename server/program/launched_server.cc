@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,7 +99,19 @@ struct OtherServers {
   std::vector<std::string> hosts = {};  // of the others
 };
 
-absl::StatusOr<OtherServers> ChooseOthers(const LaunchBrief& brief, uint32_t servers) {
+// All servers have the same flags. Those that mean one node do not fit servers on several.
+absl::Status CheckFitsNodes(const ServerFlags& flags, const std::string& places) {
+  const auto listen = ParseAddress(flags.listen);
+  const bool one_host = listen.ok() && !listen->is_unix() && !listen->IsWildcard();
+  if (!one_host && flags.advertise.empty()) return absl::OkStatus();
+  const std::string flag = one_host ? "--listen=" + flags.listen : "--advertise=" + flags.advertise;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " names one node, and the servers are on several: ", places,
+                   "; leave it out, and choose their network with --interface"));
+}
+
+absl::StatusOr<OtherServers> ChooseOthers(const ServerFlags& flags, const LaunchBrief& brief,
+                                          uint32_t servers) {
   std::vector<RankNote> notes;
   for (const std::string& note : brief.notes) {
     auto decoded = DecodeNote(note);
@@ -106,20 +119,29 @@ absl::StatusOr<OtherServers> ChooseOthers(const LaunchBrief& brief, uint32_t ser
     notes.push_back(*std::move(decoded));
   }
   OtherServers others = {ChooseServerRanks(notes, servers)};
-  std::vector<std::string> places;
+  std::vector<std::string> names;
+  std::set<int> nodes;
   for (const uint32_t rank : others.ranks) {
+    nodes.insert(notes[rank].node);
     const std::vector<std::string>& hosts = notes[rank].hosts;
     if (rank > 0) others.hosts.insert(others.hosts.end(), hosts.begin(), hosts.end());
-    places.push_back(absl::StrCat("rank ", rank, hosts.empty() ? "" : " on " + hosts.front()));
+    names.push_back(absl::StrCat("rank ", rank, hosts.empty() ? "" : " on " + hosts.front()));
   }
-  LOG_IF(INFO, servers > 1) << "the servers are " << absl::StrJoin(places, ", ");
+  const std::string places = absl::StrJoin(names, ", ");
+  LOG_IF(INFO, servers > 1) << "the servers are " << places;
+  if (nodes.size() == 1) return others;
+  const absl::Status fits = CheckFitsNodes(flags, places);
+  if (!fits.ok()) return fits;
+  LOG_IF(WARNING, !flags.durable.directory.empty())
+      << "each server saves its part of the checkpoints in " << flags.durable.directory
+      << " of its own node, unless the nodes share it";
   return others;
 }
 
 // A server that begins a launch.
 absl::StatusOr<LaunchedServer> StartAnew(const ServerFlags& flags, const LaunchBrief& brief,
                                          ServerOptions options) {
-  auto others = ChooseOthers(brief, options.servers);
+  auto others = ChooseOthers(flags, brief, options.servers);
   if (!others.ok()) return others.status();
   const auto place = ChoosePlace(flags, brief.world);
   if (!place.ok()) return place.status();
