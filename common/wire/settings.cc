@@ -95,6 +95,11 @@ absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
   for (const absl::Status& status : enums) {
     if (!status.ok()) return status;
   }
+  // A version that did not know the rule has written this: it was asked for those rules only.
+  const bool before = message.divided_momentum() == v1::RULE_CHOICE_UNSPECIFIED;
+  const bool automatic = consistency.gap_aware == RuleChoice::kAuto &&
+                         consistency.ordered_momentum == RuleChoice::kAuto;
+  if (before && !automatic) consistency.divided_momentum = RuleChoice::kOff;
   if (message.quorum() != 0) consistency.quorum = message.quorum();
   if (message.has_max_staleness()) consistency.max_staleness = message.max_staleness();
   consistency.slack = message.slack();

@@ -407,6 +407,15 @@ TEST(WireConsistencyTest, ReadsWhatIsLeftOutAsItsDefault) {
   EXPECT_EQ(consistency->on_max_step_wait, StepWaitAction::kWait);
 }
 
+// It was asked for these rules only, and did not know the other one.
+TEST(WireConsistencyTest, RulesThatAnEarlierVersionWasAskedForStayAlone) {
+  for (const char* rules : {"gap_aware: OFF ordered_momentum: OFF", "gap_aware: ON"}) {
+    const auto old = FromProto(Text<v1::Consistency>(absl::StrCat("mode: ASYNC ", rules)));
+    ASSERT_THAT(old, IsOk());
+    EXPECT_EQ(old->divided_momentum, RuleChoice::kOff) << rules;
+  }
+}
+
 TEST(WireConsistencyTest, TellsAStalenessOfNothingFromNoBound) {
   EXPECT_THAT(FromProto(Text<v1::Consistency>("mode: BOUNDED max_staleness: 0")), IsOk());
   EXPECT_THAT(FromProto(Text<v1::Consistency>("mode: BOUNDED")),

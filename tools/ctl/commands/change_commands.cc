@@ -151,8 +151,10 @@ void AddPolicyFlags(CLI::App& app, PolicyFlags& own) {
           "how the gradients of a step become one");
   AddWord(app, "--reduction-order", own.order, {"arrival", "rank"},
           "in which order gradients are added up; rank in sync only");
-  AddOptional(app, "--staleness-rules", own.staleness_rules,
-              "auto, none, or some of gap-aware and ordered-momentum, separated by commas");
+  AddOptional(
+      app, "--staleness-rules", own.staleness_rules,
+      "auto, none, or some of gap-aware, ordered-momentum and divided-momentum, separated by "
+      "commas");
   AddOptional(app, "--max-step-wait", own.max_step_wait,
               "seconds for which a worker may delay a step")
       ->check(SecondsFrom(kMicrosecond));
