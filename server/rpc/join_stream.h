@@ -49,7 +49,7 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
     absl::optional<SharedMemoryName> memory;
     if (message.has_memory()) memory = FromProto(message.memory());
     resources_.Begin(welcome->session, works ? SessionRole::kWorker : SessionRole::kObserver,
-                     std::move(connection), memory);
+                     std::move(connection), memory, Shown(message.worker()));
     v1::JoinEvent event;
     *event.mutable_welcome() = ToProto(*welcome);
     event.mutable_welcome()->set_shares_memory(resources_.memories.Shares(welcome->session));

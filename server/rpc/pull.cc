@@ -111,7 +111,8 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   }
 
   bool Shares(const Snapshot& snapshot) const {
-    return encoding_.plain() && may_share_ && snapshot.values.memory() != nullptr;
+    return encoding_.plain() && may_share_ && snapshot.values.memory() != nullptr &&
+           snapshot.values.size() > 0;
   }
 
   void Write(const PullHeader& header, const std::shared_ptr<const Snapshot>& snapshot) {

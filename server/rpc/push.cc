@@ -147,11 +147,11 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   bool TakeChunk(absl::StatusOr<TensorChunk> chunk) {
-    const bool shared = chunk.ok() && memory_ != nullptr && chunk->owner == memory_;
-    if (shared && store_.is_striped()) Copy(*chunk);
     const bool encoded = chunk.ok() && chunk->encoded.has_value();
     const TraceSpan decode(encoded ? store_.trace() : nullptr, span_.row(), "decode");
     const ArrivedChunk arrived(chunk, message_);
+    const bool shared = chunk.ok() && memory_ != nullptr && chunk->owner == memory_;
+    if (shared && store_.is_striped()) Copy(*chunk);
     if (!gathered_->Add(std::move(chunk))) return false;
     arrived.Count(store_.wire_bytes());
     return true;
@@ -159,7 +159,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   // The worker writes its memory again when the first server has answered the push. This one may
   // not have added its part by then.
-  static void Copy(TensorChunk& chunk) {
+  void Copy(TensorChunk& chunk) const {
+    if (chunk.size() > gathered_->layout().size()) return;  // it will be refused
     const auto copy = std::make_shared<FloatBuffer>(chunk.size());
     absl::Span<float> to = copy->span();
     for (const FloatPiece& piece : chunk.pieces) {
@@ -168,6 +169,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     }
     chunk.pieces = {AsPiece(copy->span())};
     chunk.owner = copy;
+    chunk.foreign = false;
   }
 
   // Takes a message without a chunk: ids of rows, or the summary.

@@ -32,15 +32,16 @@ struct SessionResources {
   SessionResources(const TransformRegistry& transforms, ParameterStore& store)
       : memories(store.shares_memory()), pulls(!store.is_striped()), chunks(transforms, store) {}
 
-  // The session's stream has begun on `connection`, or ended. `memory` is what the worker shares.
+  // The session's stream has begun on `connection`, or ended. `memory` is what the worker shares,
+  // and `worker` its name, as it is shown; empty if it has joined at another server.
   void Begin(SessionId session, SessionRole role, std::string connection,
-             const absl::optional<SharedMemoryName>& memory) {
+             const absl::optional<SharedMemoryName>& memory, const std::string& worker) {
     if (role == SessionRole::kWorker) {
       owners.OpenWorker(session);
     } else {
       owners.OpenObserver(session, std::move(connection));
     }
-    memories.Open(session, memory);
+    memories.Open(session, memory, worker);
     lanes.Begin(session);
     offers.Begin(session);
     pulls.Begin(session, role);

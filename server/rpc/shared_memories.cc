@@ -8,19 +8,20 @@ namespace sluice {
 
 namespace {
 
-SenderMemory MemoryOf(SessionId session, const absl::optional<SharedMemoryName>& name) {
+SenderMemory MemoryOf(const absl::optional<SharedMemoryName>& name, const std::string& worker) {
   if (!name.has_value()) return nullptr;
   auto memory = SharedMemoryView::Open(*name);
   if (memory.ok()) return *std::move(memory);
-  LOG(INFO) << "session " << session.value()
-            << " goes through sockets: " << memory.status().message();
+  // Of several servers, the others are often on other nodes than a worker.
+  LOG_IF(INFO, !worker.empty()) << worker << " goes through sockets: " << memory.status().message();
   return nullptr;
 }
 
 }  // namespace
 
-void SharedMemories::Open(SessionId session, const absl::optional<SharedMemoryName>& name) {
-  SenderMemory memory = enabled_ ? MemoryOf(session, name) : nullptr;
+void SharedMemories::Open(SessionId session, const absl::optional<SharedMemoryName>& name,
+                          const std::string& worker) {
+  SenderMemory memory = enabled_ ? MemoryOf(name, worker) : nullptr;
   absl::MutexLock lock(&mu_);
   by_session_[session] = std::move(memory);
 }

@@ -5,6 +5,7 @@
 #define SLUICE_SERVER_RPC_SHARED_MEMORIES_H_
 
 #include <map>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -24,8 +25,9 @@ class SharedMemories {
   // The session has begun. Maps the memory that the worker named, if it did. Nothing is mapped if
   // that cannot be opened, because the worker runs on another node, as another user or in another
   // container. Then its tensors travel through sockets.
-  void Open(SessionId session, const absl::optional<SharedMemoryName>& name)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // The log then names the worker, unless `worker` is empty.
+  void Open(SessionId session, const absl::optional<SharedMemoryName>& name,
+            const std::string& worker) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether the session's memory is mapped.
   bool Shares(SessionId session) const ABSL_LOCKS_EXCLUDED(mu_) {

@@ -26,7 +26,7 @@ class GrpcStripeService final : public RawParameterServer {
     // An observer joins at the first server, so no connection here is the one of its Join.
     stripe.Listen({[this](const OpenSession& open) {
                      resources_.Begin(open.session, open.role, SessionOwners::kAnyConnection,
-                                      open.memory);
+                                      open.memory, "");
                    },
                    [this](SessionId session) { resources_.End(session); }});
   }

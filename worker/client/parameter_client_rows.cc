@@ -68,8 +68,10 @@ void ParameterClient::StartPart(RowPull::Part& part) {
   part.number = ++pulls_;
 }
 
-// Several servers take a session's pulls one after the other: the next drops those before it.
+// A session's end drops its pulls. Several servers take a session's pulls one after the other: the
+// next drops those before it.
 bool ParameterClient::IsDropped(const RowPull::Part& part) const {
+  if (part.request.session != welcome_.session) return true;
   return welcome_.servers.size() > 1 && part.number != pulls_;
 }
 

@@ -164,8 +164,12 @@ absl::Status ParameterClient::TakeOthers(const PullRequest& request, absl::Span<
   LOG(WARNING) << Shown(request_.worker)
                << " waits for the parameters of another worker: the server has none, and its own "
                << "are incomplete";
-  const auto pull = StartPull(request);
-  const absl::Status read = Read(*pull, parameters);
+  std::unique_ptr<PendingPull> pull;
+  absl::Status read;
+  do {
+    pull = StartPull(request);
+    read = Read(*pull, parameters);
+  } while (absl::IsDeadlineExceeded(read) && pull->wrote());
   if (!absl::IsDeadlineExceeded(read)) return read;
   return absl::DataLossError(
       "the server came back without parameters, those of this worker are incomplete because a pull "

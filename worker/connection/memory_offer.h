@@ -19,13 +19,18 @@ class MemoryOffer {
 
   // What the server says. Not accepted at first.
   void SetAccepted(bool accepted) { accepted_ = accepted && memory_ != nullptr; }
+  // This worker cannot read the server's memory, so that nothing is shared.
+  void GiveUp() { given_up_ = true; }
 
   // Null unless the server reads it.
-  std::shared_ptr<const SharedMemory> shared() const { return accepted_ ? memory_ : nullptr; }
+  std::shared_ptr<const SharedMemory> shared() const {
+    return accepted_ && !given_up_ ? memory_ : nullptr;
+  }
 
  private:
   const std::shared_ptr<const SharedMemory> memory_;
   std::atomic<bool> accepted_{false};
+  std::atomic<bool> given_up_{false};
 };
 
 }  // namespace sluice

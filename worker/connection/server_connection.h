@@ -38,8 +38,8 @@ class PendingPull {
   virtual ~PendingPull() = default;
 
   // Waits for the step that was asked for, and writes it to `parameters`, which have the size of
-  // what the server holds. Called once. DEADLINE_EXCEEDED: the step has not been made yet; pull
-  // again.
+  // what the server holds. Called once. DEADLINE_EXCEEDED: the step has not been made yet, or, if
+  // wrote(), it was overwritten in one of several servers' memory; pull again.
   virtual absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) = 0;
 
   // Any thread may call this. Read() then ends soon, with any error unless it was done.
@@ -158,6 +158,10 @@ class ServerConnection {
   // Offers the memory of this worker's gradients to a server at which the worker has not joined:
   // one of several, and not the first. The offer lasts until the next one.
   virtual void OfferMemory(std::shared_ptr<const SharedMemory> /*memory*/) {}
+
+  // Whether pulls that start from now on may read parameters in the server's memory. They may at
+  // first.
+  virtual void ReadWhereTheyLie(bool /*may*/) {}
 
   // Whether the latest session uses shared memory or a unix socket, so that nothing it sends leaves
   // this machine.

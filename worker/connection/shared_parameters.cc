@@ -31,7 +31,7 @@ absl::Status SharedParameters::Read(const SharedMemoryName& name, uint64_t gener
   });
   EndStreams();
   if ((*view)->IsStill(generation)) return absl::OkStatus();
-  return absl::UnavailableError("the parameters were overwritten while they were read");
+  return absl::AbortedError("the parameters were overwritten while they were read");
 }
 
 absl::StatusOr<std::shared_ptr<const SharedMemoryView>> SharedParameters::ViewOf(

@@ -17,8 +17,8 @@ namespace sluice {
 // Maps each of the server's memories once: a server uses a few in turn. It is used by one thread.
 class SharedParameters {
  public:
-  // Copies the first to.size() elements of the memory. UNAVAILABLE if it cannot be reached or was
-  // written again meanwhile; `to` may then hold a mixture.
+  // Copies the first to.size() elements of the memory. UNAVAILABLE if it cannot be reached; ABORTED
+  // if it was written again meanwhile: `to` may then hold a mixture.
   absl::Status Read(const SharedMemoryName& name, uint64_t generation, const StripeSpan<float>& to);
 
  private:

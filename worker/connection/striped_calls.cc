@@ -166,6 +166,7 @@ class StripedPull final : public PendingPull {
       if (header.ok()) headers_[server] = *header;
       return From(server, options_, header.status());
     });
+    *options_.overwritten = absl::IsDeadlineExceeded(read) && wrote();
     if (!read.ok()) return read;
     return HeaderOf(headers_, options_);
   }

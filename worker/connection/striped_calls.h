@@ -4,6 +4,7 @@
 #ifndef SLUICE_WORKER_CONNECTION_STRIPED_CALLS_H_
 #define SLUICE_WORKER_CONNECTION_STRIPED_CALLS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,6 +23,8 @@ struct StripedCallOptions {
   std::vector<std::string> servers;   // their addresses, for errors
   std::shared_ptr<Executor> threads;  // one for each server
   absl::Duration patience;            // see CallsAtOnce
+  // Pulls of parameters: set while the latest one was overwritten in a server's memory.
+  std::shared_ptr<std::atomic<bool>> overwritten = nullptr;
 };
 
 // The error of a server, with the server's index and address in its text.
@@ -36,7 +39,7 @@ std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPus
                                          const StripedCallOptions& options);
 
 // Read() returns the sequencer's header. INTERNAL if the servers' steps differ; UNAVAILABLE if
-// their incarnations do, so that the caller joins again.
+// their incarnations do, so that the caller joins again. `options` has `overwritten`.
 std::unique_ptr<PendingPull> JoinPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
                                        const StripedCallOptions& options);
 

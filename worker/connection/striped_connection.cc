@@ -1,6 +1,7 @@
 #include "worker/connection/striped_connection.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -109,8 +110,12 @@ class StripedConnection final : public ServerConnection {
     PullRequest numbered = request;
     numbered.number = ++pulls_;
     std::vector<std::unique_ptr<PendingPull>> pulls;
-    ForEachServer(
-        [&](ServerConnection& server, uint32_t) { pulls.push_back(server.StartPull(numbered)); });
+    // Otherwise fast steps could overwrite one server's parameters, then another's, without end.
+    const bool may_lie = !*overwritten_;
+    ForEachServer([&](ServerConnection& server, uint32_t) {
+      server.ReadWhereTheyLie(may_lie);
+      pulls.push_back(server.StartPull(numbered));
+    });
     return JoinPulls(std::move(pulls), OptionsWith(pull_threads_));
   }
 
@@ -190,7 +195,7 @@ class StripedConnection final : public ServerConnection {
   }
 
   StripedCallOptions OptionsWith(std::shared_ptr<Executor> threads) const {
-    return {stripes_, addresses_, std::move(threads), patience_};
+    return {stripes_, addresses_, std::move(threads), patience_, overwritten_};
   }
 
   const std::unique_ptr<ServerConnection> first_;
@@ -204,6 +209,7 @@ class StripedConnection final : public ServerConnection {
   absl::optional<Encoding> pull_encoding_;  // unless it is as when the connection was made
   uint32_t attempts_ = 0;                   // of this session
   uint64_t pulls_ = 0;                      // of this session
+  const std::shared_ptr<std::atomic<bool>> overwritten_ = std::make_shared<std::atomic<bool>>();
   std::vector<TableSpec> tables_;
   // Pulls have their own, since a pull may be read while a push goes on, and rows while a pull
   // does. Calls share them, since rows may be read when the connection is gone.

@@ -36,7 +36,8 @@ class FakeServer {
   InitializeOutcome initialized = {true, Step(0)};
   Welcome welcome;
   PullHeader header;
-  Values parameters;  // what pulls bring
+  Values parameters;         // what pulls bring
+  bool overwritten = false;  // while they are read
 
   // ---- What it has seen ----
   Values received;  // of the latest push or offer
@@ -45,6 +46,7 @@ class FakeServer {
   const float* last_sent = nullptr;  // where the last of them lay
   std::vector<uint32_t> attempts;    // of pushes and offers
   std::vector<uint64_t> pulls;       // their numbers
+  std::vector<bool> may_lie;         // what ReadWhereTheyLie() said last, for each of them
   std::vector<BatchIs> batches;
   RowGradients rows;           // of the latest push
   std::vector<RowIds> wanted;  // of the latest pull of rows
@@ -134,6 +136,7 @@ class FakePull final : public PendingPull {
       std::copy_n(next, piece.size(), piece.begin());
       next += piece.size();
     });
+    if (server_.overwritten) return absl::DeadlineExceededError("overwritten");
     return server_.header;
   }
   void Cancel() override { call_.End(); }
@@ -201,8 +204,10 @@ class FakeConnection final : public ServerConnection {
   }
   void UsePullEncoding(const Encoding& encoding) override { server_.encoding = encoding; }
   bool stays_on_machine() const override { return true; }
+  void ReadWhereTheyLie(bool may) override { may_ = may; }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     server_.pulls.push_back(request.number);
+    server_.may_lie.push_back(may_);
     return std::make_unique<FakePull>(server_);
   }
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
@@ -217,6 +222,7 @@ class FakeConnection final : public ServerConnection {
 
  private:
   FakeServer& server_;
+  bool may_ = true;
 };
 
 }  // namespace sluice

@@ -583,5 +583,22 @@ TEST_F(StripedConnectionTest, TheHeaderIsTheSequencers) {
   EXPECT_FALSE(wrote_);
 }
 
+// Otherwise fast steps could overwrite the parameters of one server or another in each pull.
+TEST_F(StripedConnectionTest, AfterAPullThatWasOverwrittenTheNextOneSharesNoMemoryWithAnyServer) {
+  ASSERT_THAT(Join(100), IsOk());
+  OfferForPull(Counting(100));
+  servers_[1].overwritten = true;
+  EXPECT_THAT(Pull(), HasCode(absl::StatusCode::kDeadlineExceeded, _));
+  EXPECT_TRUE(wrote_);
+  servers_[1].overwritten = false;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Pull(), IsOk());
+    EXPECT_EQ(pulled_, Counting(100));
+  }
+  for (const FakeServer& server : servers_) {
+    EXPECT_THAT(server.may_lie, ElementsAre(true, false, true));
+  }
+}
+
 }  // namespace
 }  // namespace sluice

@@ -134,12 +134,14 @@ class GrpcConnection final : public ServerConnection {
     one_of_several_ = true;
   }
 
+  void ReadWhereTheyLie(bool may) override { reads_where_they_lie_ = may; }
+
   bool stays_on_machine() const override {
     return SharesMemory() || absl::StartsWith(options_.address, "unix:");
   }
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
-    const bool shares = SharesMemory() && pull_encoding_.plain();
+    const bool shares = SharesMemory() && pull_encoding_.plain() && reads_where_they_lie_;
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
     return StartGrpcPull(*streams_, request, shared,
                          {options_.pull_timeout, options_.token, options_.trace, pull_encoding_,
@@ -255,6 +257,7 @@ class GrpcConnection final : public ServerConnection {
   // The worker's memory; null without a session, unless OfferMemory() was called.
   std::shared_ptr<MemoryOffer> offer_;
   bool one_of_several_ = false;  // the server
+  bool reads_where_they_lie_ = true;
   SharedParameters shared_parameters_;
 };
 

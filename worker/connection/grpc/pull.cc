@@ -185,8 +185,8 @@ class GrpcPull final : public PendingPull {
     VLOG(1) << "parameters come through the socket: " << call_->sharing().message();
     wrote_ = true;
     if (options_.offer != nullptr) {
-      options_.offer->SetAccepted(false);
-      return absl::DeadlineExceededError("the parameters could not be read where they lie");
+      if (!absl::IsAborted(call_->sharing())) options_.offer->GiveUp();
+      return absl::DeadlineExceededError(call_->sharing().message());
     }
     StartAgain();
     return call_->Read(parameters);
