@@ -200,10 +200,16 @@ TEST(ServersFlagsTest, WaitLongerForAServerThatMayBeStartedAgain) {
   EXPECT_EQ(lease({"--lease=7", "--checkpoint-dir=/c", "--server-lease=9"}), absl::Seconds(9));
 }
 
-TEST(ServersFlagsTest, LeavesSharedMemoryToASingleServer) {
-  const ServerFlags flags = ParseServerFlags({});
-  EXPECT_EQ(ServerOptionsFrom(flags, 2, 1)->shard.snapshots, SnapshotMemory::kShared);
-  EXPECT_EQ(ServerOptionsFrom(flags, 2, 2)->shard.snapshots, SnapshotMemory::kPrivate);
+TEST(ServersFlagsTest, EveryServerSharesMemoryUnlessItIsTurnedOff) {
+  for (const uint32_t servers : {1, 2}) {
+    const auto snapshots = [servers](const std::vector<std::string>& words) {
+      const auto options = ServerOptionsFrom(ParseServerFlags(words), 2, servers);
+      EXPECT_EQ(HolderOptionsFrom(*options).snapshots, options->shard.snapshots);
+      return options->shard.snapshots;
+    };
+    EXPECT_EQ(snapshots({}), SnapshotMemory::kShared);
+    EXPECT_EQ(snapshots({"--shared-memory=off"}), SnapshotMemory::kPrivate);
+  }
 }
 
 }  // namespace
