@@ -30,15 +30,7 @@ constexpr uint64_t kElementsOfChunk = 256;
 void CopyIfSmall(TensorChunk& chunk) {
   const uint64_t size = chunk.size();
   if (size >= kFewElements && size >= kPieceElements * chunk.pieces.size()) return;
-  const auto floats = std::make_shared<FloatBuffer>(size);
-  uint64_t begin = 0;
-  for (const FloatPiece& piece : chunk.pieces) {
-    CopyTo(piece, floats->span().subspan(begin, piece.size()));
-    begin += piece.size();
-  }
-  chunk.pieces = {AsPiece(floats->span())};
-  chunk.owner = floats;
-  chunk.foreign = false;
+  CopyPieces(chunk);
 }
 
 // Replaces an encoded payload by the decoded floats. The chunk was reserved, so the
@@ -109,6 +101,18 @@ void ForEachCopy(uint64_t offset, FloatPiece floats, float largest,
 }
 
 }  // namespace
+
+void CopyPieces(TensorChunk& chunk) {
+  const auto floats = std::make_shared<FloatBuffer>(chunk.size());
+  uint64_t begin = 0;
+  for (const FloatPiece& piece : chunk.pieces) {
+    CopyTo(piece, floats->span().subspan(begin, piece.size()));
+    begin += piece.size();
+  }
+  chunk.pieces = {AsPiece(floats->span())};
+  chunk.owner = floats;
+  chunk.foreign = false;
+}
 
 absl::Status StageChunk(TensorChunk chunk, absl::FunctionRef<std::string(uint64_t offset)> name,
                         const TransformRegistry* transforms, Parallel* parallel,

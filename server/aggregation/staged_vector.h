@@ -23,6 +23,9 @@
 
 namespace sluice {
 
+// Replaces the pieces by a copy of their elements, which nobody else writes.
+void CopyPieces(TensorChunk& chunk);
+
 // Stages one chunk. It calls reserve(chunk), decodes the chunk if it is encoded, checks that its
 // elements are finite, and calls place(chunk) with the decoded chunk, or with the error. Returns
 // the first error: that of `reserve`, of DecodeValues(), NOT_FINITE with the name(offset) of the

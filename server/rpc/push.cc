@@ -5,8 +5,6 @@
 
 #include "common/base/error.h"
 #include "common/base/parallel.h"
-#include "common/tensor/float_buffer.h"
-#include "common/tensor/vector_copy.h"
 #include "common/wire/chunk.h"
 #include "common/wire/layout.h"
 #include "common/wire/messages.h"
@@ -150,26 +148,17 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     const bool encoded = chunk.ok() && chunk->encoded.has_value();
     const TraceSpan decode(encoded ? store_.trace() : nullptr, span_.row(), "decode");
     const ArrivedChunk arrived(chunk, message_);
-    const bool shared = chunk.ok() && memory_ != nullptr && chunk->owner == memory_;
-    if (shared && store_.is_striped()) Copy(*chunk);
+    if (chunk.ok() && MayChangeEarly(*chunk)) CopyPieces(*chunk);
     if (!gathered_->Add(std::move(chunk))) return false;
     arrived.Count(store_.wire_bytes());
     return true;
   }
 
-  // The worker writes its memory again when the first server has answered the push. This one may
-  // not have added its part by then.
-  void Copy(TensorChunk& chunk) const {
-    if (chunk.size() > gathered_->layout().size()) return;  // it will be refused
-    const auto copy = std::make_shared<FloatBuffer>(chunk.size());
-    absl::Span<float> to = copy->span();
-    for (const FloatPiece& piece : chunk.pieces) {
-      CopyTo(piece, to.first(piece.size()));
-      to.remove_prefix(piece.size());
-    }
-    chunk.pieces = {AsPiece(copy->span())};
-    chunk.owner = copy;
-    chunk.foreign = false;
+  // With several servers, the worker writes its memory again when the first one has answered the
+  // push. Another one may not have added its part by then. A chunk that is larger than the vector
+  // will be refused.
+  bool MayChangeEarly(const TensorChunk& chunk) const {
+    return chunk.foreign && store_.is_striped() && chunk.size() <= gathered_->layout().size();
   }
 
   // Takes a message without a chunk: ids of rows, or the summary.
