@@ -40,16 +40,14 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
   // Opens the session that `message` asks for and tells the caller of it, or why there is none.
   // `connection` is the caller's. Called once at most. If it is not called, finish the call.
   void Open(const v1::JoinRequest& message, std::string connection) {
-    const absl::StatusOr<Welcome> welcome = Join(message);
+    absl::StatusOr<JoinRequest> request = Read(message);
+    const absl::StatusOr<Welcome> welcome = request.ok() ? Join(*request) : request.status();
     if (!welcome.ok()) {
       this->Finish(ToGrpcStatus(welcome.status()));
       return;
     }
-    const bool works = message.role() == v1::WORKER;
-    absl::optional<SharedMemoryName> memory;
-    if (message.has_memory()) memory = FromProto(message.memory());
-    resources_.Begin(welcome->session, works ? SessionRole::kWorker : SessionRole::kObserver,
-                     std::move(connection), memory, Shown(message.worker()));
+    resources_.Begin(welcome->session, request->role, std::move(connection), request->memory_name,
+                     Shown(request->worker));
     v1::JoinEvent event;
     *event.mutable_welcome() = ToProto(*welcome);
     event.mutable_welcome()->set_shares_memory(resources_.memories.Shares(welcome->session));
@@ -91,18 +89,20 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
   }
 
  private:
-  absl::StatusOr<Welcome> Join(const v1::JoinRequest& message) {
+  static absl::StatusOr<JoinRequest> Read(const v1::JoinRequest& message) {
     // First of all: another revision may mean other things by the other fields.
     const absl::Status fits =
         CheckWorkerRevision(kServedRevisions, message.protocol(), message.version());
     if (!fits.ok()) return fits;
-    absl::StatusOr<JoinRequest> request = FromProto(message);
-    if (!request.ok()) return request.status();
-    ShareLayout(*request);
+    return FromProto(message);
+  }
+
+  absl::StatusOr<Welcome> Join(JoinRequest& request) {
+    ShareLayout(request);
     absl::StatusOr<std::vector<std::string>> servers = std::vector<std::string>();
     if (resources_.servers) servers = resources_.servers();
     if (!servers.ok()) return servers.status();
-    auto welcome = shard_.Join(*request, [weak = this->weak_from_this()](const JobEvent& event) {
+    auto welcome = shard_.Join(request, [weak = this->weak_from_this()](const JobEvent& event) {
       if (const std::shared_ptr<JoinStream> stream = weak.lock()) stream->Tell(event);
     });
     if (welcome.ok()) welcome->servers = *std::move(servers);
