@@ -123,11 +123,14 @@ absl::Status ParseReductionOrder(absl::string_view name, ReductionOrder* order) 
   return Parse("order of reduction", name, kOrders, order);
 }
 
+void SetStalenessRules(RuleChoice all, Consistency* consistency) {
+  consistency->gap_aware = all;
+  consistency->ordered_momentum = all;
+  consistency->divided_momentum = all;
+}
+
 absl::Status ParseStalenessRules(absl::string_view text, Consistency* consistency) {
-  const RuleChoice others = text == "auto" ? RuleChoice::kAuto : RuleChoice::kOff;
-  consistency->gap_aware = others;
-  consistency->ordered_momentum = others;
-  consistency->divided_momentum = others;
+  SetStalenessRules(text == "auto" ? RuleChoice::kAuto : RuleChoice::kOff, consistency);
   if (text == "auto" || text == "none") return absl::OkStatus();
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     if (word == "gap-aware") {

@@ -97,6 +97,8 @@ absl::string_view ReductionName(Reduction reduction);
 absl::Status ParseReduction(absl::string_view name, Reduction* reduction);
 absl::string_view ReductionOrderName(ReductionOrder order);
 absl::Status ParseReductionOrder(absl::string_view name, ReductionOrder* order);
+// Sets all rules for stale gradients.
+void SetStalenessRules(RuleChoice all, Consistency* consistency);
 // Sets the rules for stale gradients: "auto", "none", or the names of those to be used, separated
 // by commas: "gap-aware", "ordered-momentum", "divided-momentum". BAD_ARGUMENT if a word is another
 // one.

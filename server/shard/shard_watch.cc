@@ -18,9 +18,7 @@ void ShardWatch::Restore(const ShardCheckpoint& checkpoint) {
 AdviceFacts ShardWatch::FactsForAdvice() const {
   const OptimizerConfig& optimizer = shard_.roster.optimizer();
   Consistency automatic = shard_.settings.consistency();
-  automatic.gap_aware = RuleChoice::kAuto;
-  automatic.ordered_momentum = RuleChoice::kAuto;
-  automatic.divided_momentum = RuleChoice::kAuto;
+  SetStalenessRules(RuleChoice::kAuto, &automatic);
   AdviceFacts facts;
   facts.learning_rate = shard_.settings.LearningRate(optimizer, shard_.step.number());
   facts.staleness = shard_.admission.gate().staleness().mean();
