@@ -39,13 +39,11 @@ absl::StatusOr<std::vector<CheckpointName>> NewestFirst(const std::string& direc
   return checkpoints;
 }
 
-// The directories that were named must be some: else a file seems to be missing.
-absl::Status CheckDirectories(FileSystem& files, const std::vector<std::string>& directories) {
-  for (const std::string& directory : directories) {
-    const auto names = files.List(directory);
-    if (!names.ok()) return names.status();
-  }
-  return absl::OkStatus();
+}  // namespace
+
+std::vector<std::string> WordsOfName(FileSystem& files, const std::string& name) {
+  if (Exists(files, name)) return {name};
+  return absl::StrSplit(name, ',', absl::SkipEmpty());
 }
 
 CheckpointPlace PlaceOf(std::string file, const std::vector<std::string>& others) {
@@ -54,11 +52,12 @@ CheckpointPlace PlaceOf(std::string file, const std::vector<std::string>& others
   return place;
 }
 
-}  // namespace
-
-std::vector<std::string> WordsOfName(FileSystem& files, const std::string& name) {
-  if (Exists(files, name)) return {name};
-  return absl::StrSplit(name, ',', absl::SkipEmpty());
+absl::Status CheckDirectories(FileSystem& files, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories) {
+    const auto names = files.List(directory);
+    if (!names.ok()) return names.status();
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<CheckpointPlace>> FindCheckpoints(FileSystem& files,

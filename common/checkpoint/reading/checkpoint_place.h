@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/storage/file_system.h"
 
@@ -21,8 +22,15 @@ struct CheckpointPlace {
   std::string file = {};
 };
 
+// The place of a checkpoint that a file names. `others` are directories of other servers.
+CheckpointPlace PlaceOf(std::string file, const std::vector<std::string>& others);
+
 // The words of a name; one word, if that is the name of something. Empty for an empty name.
 std::vector<std::string> WordsOfName(FileSystem& files, const std::string& name);
+
+// OK if all of them are directories: else a checkpoint's file seems to be missing. Otherwise the
+// error of FileSystem::List().
+absl::Status CheckDirectories(FileSystem& files, const std::vector<std::string>& directories);
 
 // The checkpoint with that name: of a directory the newest. Errors:
 //   NOT_FOUND         the directory has no checkpoint, or one of the other directories is not there

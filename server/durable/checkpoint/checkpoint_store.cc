@@ -125,9 +125,7 @@ absl::Status CheckpointStore::RemoveNewer(const CheckpointName& name) {
 }
 
 CheckpointPlace CheckpointStore::PlaceOf(const CheckpointName& name) const {
-  CheckpointPlace place = {{directory_}, PathOf(name.FileName())};
-  place.directories.insert(place.directories.end(), others_.begin(), others_.end());
-  return place;
+  return sluice::PlaceOf(PathOf(name.FileName()), others_);
 }
 
 absl::StatusOr<ShardCheckpoint> CheckpointStore::Read(const CheckpointPlace& place) const {

@@ -84,10 +84,8 @@ absl::Status List(const std::string& directory, const CommonFlags& flags) {
   std::vector<std::string> others = WordsOfName(RealFileSystem(), directory);
   const std::string first = others.empty() ? directory : others.front();
   if (!others.empty()) others.erase(others.begin());
-  for (const std::string& other : others) {
-    const auto there = RealFileSystem().List(other);
-    if (!there.ok()) return FileError(there.status());
-  }
+  const absl::Status there = CheckDirectories(RealFileSystem(), others);
+  if (!there.ok()) return FileError(there);
   const CheckpointStore store(RealFileSystem(), first, 1, 1, others);
   const auto names = store.List();
   if (!names.ok()) return FileError(names.status());
