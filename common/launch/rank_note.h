@@ -1,4 +1,4 @@
-// What a rank tells rank 0 at the launch, so that rank 0 can decide which ranks serve.
+// At the launch each rank tells rank 0 what this needs to decide which ranks serve.
 
 #ifndef SLUICE_COMMON_LAUNCH_RANK_NOTE_H_
 #define SLUICE_COMMON_LAUNCH_RANK_NOTE_H_

@@ -17,7 +17,7 @@ class MemoryOffer {
   // `memory` may be null: then there is nothing to accept.
   explicit MemoryOffer(std::shared_ptr<const SharedMemory> memory) : memory_(std::move(memory)) {}
 
-  // What the server says. Not accepted at first.
+  // Notes what the server says. Until then the memory is not shared.
   void SetAccepted(bool accepted) { accepted_ = accepted && memory_ != nullptr; }
   // This worker cannot read the server's memory, so that nothing is shared.
   void GiveUp() { given_up_ = true; }
