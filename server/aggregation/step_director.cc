@@ -141,6 +141,8 @@ absl::optional<StepOrder> StepDirector::Next(const std::vector<StripeReport>& re
 StepOrder StepDirector::Give(StepOrder::Kind kind) {
   order_ = StepOrder();
   order_.kind = kind;
+  order_.inconsistent_reads =
+      kind == StepOrder::Kind::kMake && terms_.consistency.inconsistent_reads;
   return order_;
 }
 

@@ -56,6 +56,7 @@ struct StepOrder {
   float statistics_divisor = 1;     // kPrepare: the mean of a pushed statistic is sum / this
   absl::optional<float> row_scale;  // kPrepare, kMeasureSum: see RowStep
   TrustRates trust;                 // kScale: of all ranges of the layout
+  bool inconsistent_reads = false;  // kMake: what is written may be read before all of it is
 };
 
 struct StripeReport {

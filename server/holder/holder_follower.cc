@@ -215,6 +215,11 @@ std::shared_ptr<const Snapshot> HolderFollower::latest() const {
   return holder_.latest();
 }
 
+std::shared_ptr<const Snapshot> HolderFollower::newest(uint64_t end) const {
+  absl::MutexLock lock(&mu_);
+  return holder_.newest(end);
+}
+
 // ---- Pulls ----
 
 void HolderFollower::Pull(const PullName& name, PullCallback done) {

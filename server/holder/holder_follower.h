@@ -99,6 +99,9 @@ class HolderFollower {
   std::shared_ptr<const Layout> layout() const ABSL_LOCKS_EXCLUDED(mu_);
   // The latest snapshot of the stripe; null before the first.
   std::shared_ptr<const Snapshot> latest() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The newest one whose elements before `end` are final, perhaps of the step that is being made.
+  // There are parameters.
+  std::shared_ptr<const Snapshot> newest(uint64_t end) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct WaitingStream {

@@ -62,9 +62,16 @@ void HolderFollower::Do(const StepOrder& order) {
     step_ = holder_.BeginStep();
   }
   arithmetic_->Run([this, order, step = step_] {
+    WriteProgress progress;
+    if (order.inconsistent_reads) {
+      progress = [this, &step](uint64_t written) {
+        absl::MutexLock lock(&mu_);
+        holder_.Grow(step.next, written);
+      };
+    }
     const bool measures = journal_ != nullptr || expected_.has_value();
     record_.gradients = order.kind == StepOrder::Kind::kMake ? 1 : 0;
-    report_(model_->Carry(order, step, nullptr, measures ? &record_.checksum : nullptr));
+    report_(model_->Carry(order, step, progress, measures ? &record_.checksum : nullptr));
   });
 }
 

@@ -218,8 +218,6 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
   options.durable.servers = servers;
   options.servers = servers;
   options.server_lease = ServerLease(flags.servers, options);
-  const absl::Status fit = CheckFitSeveralServers(options);
-  if (!fit.ok()) return fit;
   const bool goes_back = options.shard.guards.on_divergence == DivergenceAction::kRestore;
   if (goes_back && options.durable.directory.empty()) {
     return absl::InvalidArgumentError(

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/command_line.h"
-#include "common/base/error.h"
 #include "server/program/optional_flag.h"
 #include "server/server_options.h"
 
@@ -127,17 +126,6 @@ absl::StatusOr<ServerList> ListedServers(const ServersFlags& flags, const std::s
   }
   list->index = *flags.index;
   return list;
-}
-
-absl::Status CheckFitSeveralServers(const ServerOptions& options) {
-  if (options.servers == 1) return absl::OkStatus();
-  if (options.shard.consistency.inconsistent_reads) {
-    return MakeError(Reason::kBadArgument,
-                     absl::StrCat("--inconsistent-reads is given with ", options.servers,
-                                  " servers, whose reads are always consistent; leave it out, or "
-                                  "use one server"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace sluice

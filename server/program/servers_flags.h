@@ -51,10 +51,6 @@ absl::StatusOr<uint32_t> LaunchedServers(const ServersFlags& flags);
 // with the flags.
 absl::StatusOr<ServerList> ListedServers(const ServersFlags& flags, const std::string& listen);
 
-// BAD_ARGUMENT if the options are those of one of several servers, and ask for what only a single
-// server has.
-absl::Status CheckFitSeveralServers(const ServerOptions& options);
-
 }  // namespace sluice
 
 #endif  // SLUICE_SERVER_PROGRAM_SERVERS_FLAGS_H_

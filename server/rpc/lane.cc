@@ -12,7 +12,6 @@
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_canceller.h"
-#include "server/rpc/raw_calls.h"
 
 namespace sluice {
 namespace {
@@ -209,8 +208,6 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePushLane(grpc::ByteBuffer* response, Lanes& lanes,
                                                          ParameterStore& store) {
-  using Refused = RefusedStream<grpc::ServerReadReactor<grpc::ByteBuffer>>;
-  if (store.is_striped()) return new Refused(NoLanesOnStripes());
   auto* const stream = new PushLaneStream(response, lanes.pushes, store);
   stream->Start();
   return stream;
@@ -219,8 +216,6 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ServePushLane(grpc::ByteBuffer* respo
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(grpc::CallbackServerContext& context,
                                                           const grpc::ByteBuffer& request,
                                                           Lanes& lanes, ParameterStore& store) {
-  using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
-  if (store.is_striped()) return new Refused(NoLanesOnStripes());
   auto* const stream = new PullLaneStream(context, lanes.pulls, store);
   stream->Start(request);
   return stream;

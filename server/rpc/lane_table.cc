@@ -17,10 +17,4 @@ absl::Status TooManyLanes(size_t waiting) {
                                 "already; begin those calls"));
 }
 
-absl::Status NoLanesOnStripes() {
-  return MakeError(Reason::kBadArgument,
-                   "with several servers pushes and pulls have no lanes; leave field call_number "
-                   "out, and send all chunks through the push's own call");
-}
-
 }  // namespace sluice

@@ -32,8 +32,6 @@ struct LaneName {
 // Errors of Find(): UNKNOWN_SESSION; BAD_ARGUMENT if `waiting` lanes of the session wait already.
 absl::Status NoSessionOfLane(SessionId session);
 absl::Status TooManyLanes(size_t waiting);
-// BAD_ARGUMENT: there are several servers, with which no call has lanes.
-absl::Status NoLanesOnStripes();
 
 // `Call` is what a push or pull shares with its lanes. May be used by any thread.
 template <typename Call>

@@ -66,7 +66,6 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     if (!DecodeMessage(bytes, &request)) {
       return MakeError(Reason::kBadArgument, "the request is not a valid PullParamsRequest");
     }
-    if (request.call_number() != 0 && store_.is_striped()) return NoLanesOnStripes();
     name_ = {SessionId(request.session()), request.call_number()};
     if (request.has_encoding()) {
       auto encoding = FromProto(request.encoding(), snapshot_chunks_.transforms());

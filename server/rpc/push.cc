@@ -89,7 +89,6 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   absl::StatusOr<PushHeader> ReadHeader() {
     v1::PushGradientsRequest message;
     if (!DecodeMessage(message_, &message) || !message.has_header()) return NoHeader();
-    if (message.header().call_number() != 0 && store_.is_striped()) return NoLanesOnStripes();
     name_ = {SessionId(message.header().session()), message.header().call_number()};
     return FromProto(message.header());
   }

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "server/rpc/access/observer.h"
 #include "server/rpc/initialize.h"
+#include "server/rpc/lane.h"
 #include "server/rpc/pull.h"
 #include "server/rpc/pull_rows.h"
 #include "server/rpc/push.h"
@@ -61,17 +62,22 @@ class GrpcStripeService final : public RawParameterServer {
     return ServePullRows(*context, *request, resources_.pulls, transforms_, stripe_);
   }
 
+  grpc::ServerReadReactor<Bytes>* PushLane(Context* context, Bytes* response) override {
+    return ServeIfAllowed(*context, token_,
+                          [&] { return ServePushLane(response, resources_.lanes, stripe_); });
+  }
+
+  grpc::ServerWriteReactor<Bytes>* PullLane(Context* context, const Bytes* request) override {
+    return ServeIfAllowed(*context, token_, [&] {
+      return ServePullLane(*context, *request, resources_.lanes, stripe_);
+    });
+  }
+
   grpc::ServerWriteReactor<Bytes>* Join(Context* context, const Bytes* /*bytes*/) override {
     return Refuse<grpc::ServerWriteReactor<Bytes>>(*context);
   }
   grpc::ServerBidiReactor<Bytes, Bytes>* JoinInParts(Context* context) override {
     return Refuse<grpc::ServerBidiReactor<Bytes, Bytes>>(*context);
-  }
-  grpc::ServerReadReactor<Bytes>* PushLane(Context* context, Bytes* /*response*/) override {
-    return Refuse<grpc::ServerReadReactor<Bytes>>(*context);
-  }
-  grpc::ServerWriteReactor<Bytes>* PullLane(Context* context, const Bytes* /*request*/) override {
-    return Refuse<grpc::ServerWriteReactor<Bytes>>(*context);
   }
   grpc::ServerUnaryReactor* Heartbeat(Context* context, const Bytes* /*request*/,
                                       Bytes* /*response*/) override {

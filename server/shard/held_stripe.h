@@ -78,8 +78,8 @@ class HeldStripe final : public ParameterStore {
 
   PullId Pull(const PullRequest& request, PullCallback done) override ABSL_LOCKS_EXCLUDED(mu_);
   bool CancelPull(PullId id) override ABSL_LOCKS_EXCLUDED(mu_);
-  std::shared_ptr<const Snapshot> Newest(uint64_t /*end*/) const override {
-    return follower_.latest();
+  std::shared_ptr<const Snapshot> Newest(uint64_t end) const override {
+    return follower_.newest(end);
   }
 
   bool is_striped() const override { return true; }

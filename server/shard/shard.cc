@@ -5,19 +5,8 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "common/base/error.h"
 
 namespace sluice {
-namespace {
-
-// The servers write the parts of a step at different times.
-absl::Status NoInconsistentReads() {
-  return MakeError(Reason::kBadArgument,
-                   "field inconsistent_reads is true, but with several servers all parts of a pull "
-                   "are of one step; leave the field out");
-}
-
-}  // namespace
 
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
              std::unique_ptr<Parallel> parallel, Trace* trace, Executors executors)
@@ -104,7 +93,6 @@ void Shard::Tick() {
 
 absl::StatusOr<Step> Shard::SetConsistency(const Consistency& consistency,
                                            const absl::optional<Consistency>& expected) {
-  if (leads() && consistency.inconsistent_reads) return NoInconsistentReads();
   return ChangeSettings(
       [&](Coordinator& coordinator) { return coordinator.SetConsistency(consistency, expected); });
 }

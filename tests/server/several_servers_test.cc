@@ -308,30 +308,39 @@ TEST_F(SeveralServersTest, OtherServersNameTheFirst) {
   EXPECT_THAT(worker.Left(), IsOk());
 }
 
-TEST_F(SeveralServersTest, RefuseInconsistentReads) {
-  RunningServer first(FirstOptions(2));
+TEST_F(SeveralServersTest, ReadsMayBeInconsistent) {
+  ServerOptions options = FirstOptions(2);
+  options.shard = Async(1);
+  options.shard.consistency.inconsistent_reads = true;
+  RunningServer first(options);
   RunningHolder holder(HolderOptions(1, 2));
   HandMadeWorker worker(first.address());
-  const auto admin =
-      v1::Admin::NewStub(grpc::CreateChannel(first.address(), grpc::InsecureChannelCredentials()));
-  v1::SetPolicyRequest request;
-  request.mutable_consistency()->set_mode(v1::ASYNC);
-  request.mutable_consistency()->set_inconsistent_reads(true);
-  v1::SetPolicyResponse response;
-  EXPECT_THAT(FromGrpcStatus(admin->SetPolicy(worker.Context().get(), request, &response)),
-              IsError(Reason::kBadArgument, HasSubstr("field inconsistent_reads")));
-  request.mutable_consistency()->set_inconsistent_reads(false);
-  EXPECT_THAT(FromGrpcStatus(admin->SetPolicy(worker.Context().get(), request, &response)), IsOk());
-  EXPECT_EQ(response.consistency().mode(), v1::ASYNC);
+  Train(worker);
+  v1::PullParamsRequest pull;
+  pull.set_session(worker.welcome().session());
+  pull.set_number(100);
+  for (size_t i = 0; i < 2; ++i) {
+    const auto context = worker.Context();
+    v1::PullParamsResponse message;
+    const auto reader = worker.stub(i).PullParams(context.get(), pull);
+    ASSERT_TRUE(reader->Read(&message));
+    EXPECT_TRUE(message.header().inconsistent()) << "server " << i;
+    while (reader->Read(&message)) {
+    }
+    EXPECT_THAT(FromGrpcStatus(reader->Finish()), IsOk());
+  }
   EXPECT_THAT(worker.Left(), IsOk());
 }
 
-TEST_F(SeveralServersTest, RefusePushesAndPullsWithLanes) {
+// ---- Lanes ----
+
+// A push and a pull of which a lane carries everything, at each server.
+TEST_F(SeveralServersTest, LanesCarryPartsOfAPushAndOfAPull) {
   RunningServer first(FirstOptions(2));
   RunningHolder holder(HolderOptions(1, 2));
   HandMadeWorker worker(first.address());
-  ASSERT_THAT(worker.Offered(Pattern(1)), IsOk());
-  const auto has_no_lanes = IsError(Reason::kBadArgument, HasSubstr("have no lanes"));
+  ASSERT_THAT(worker.Offered(Values(kElements, 1)), IsOk());
+  worker.Pulled(0);  // now the session is known at all servers
   v1::PushHeader header;
   header.set_session(worker.welcome().session());
   header.set_sequence(1);
@@ -339,42 +348,44 @@ TEST_F(SeveralServersTest, RefusePushesAndPullsWithLanes) {
   header.set_samples(1);
   header.set_attempt(2);
   header.set_call_number(1);
-  v1::PullParamsRequest pull;
-  pull.set_session(worker.welcome().session());
-  pull.set_number(1);
-  pull.set_call_number(1);
-  for (size_t i = 0; i < 2; ++i) {
-    HandMadeWorker::Push push(worker.Context(), [&](auto* context, auto* response) {
-      return worker.stub(i).PushGradients(context, response);
-    });
-    push.Write(HeaderOf(header));
-    EXPECT_THAT(push.Answer().status(), has_no_lanes) << "server " << i;
-    const auto context = worker.Context();
-    v1::PullParamsResponse message;
-    const auto reader = worker.stub(i).PullParams(context.get(), pull);
-    EXPECT_FALSE(reader->Read(&message));
-    EXPECT_THAT(FromGrpcStatus(reader->Finish()), has_no_lanes) << "server " << i;
+  std::vector<std::unique_ptr<HandMadeWorker::Push>> pushes;
+  for (uint32_t i = 0; i < 2; ++i) {
+    pushes.push_back(
+        std::make_unique<HandMadeWorker::Push>(worker.Context(), [&](auto* context, auto* answer) {
+          return worker.stub(i).PushGradients(context, answer);
+        }));
+    pushes[i]->Write(HeaderOf(header));
+    RequestStream<v1::PushGradientsRequest, v1::PushLaneResponse> lane(
+        worker.Context(),
+        [&](auto* context, auto* answer) { return worker.stub(i).PushLane(context, answer); });
+    lane.Write(LaneOf(header.session(), 1));
+    lane.Write(GradientOf(0, worker.PartOf(Pattern(1), i)));
+    lane.End();
+    EXPECT_THAT(lane.Answer().status(), IsOk()) << "server " << i;
+    pushes[i]->End();
   }
+  EXPECT_EQ(pushes[1]->Answer()->disposition(), v1::PART_TAKEN);
+  EXPECT_EQ(pushes[0]->Answer()->disposition(), v1::APPLIED);
+  Values expected = Pattern(1);
+  for (float& value : expected) value = 1 - value;
+  EXPECT_EQ(worker.Pulled(1), expected);
   EXPECT_THAT(worker.Left(), IsOk());
 }
 
-TEST_F(SeveralServersTest, RefuseLanes) {
+TEST_F(SeveralServersTest, ALaneOfAnUnknownSessionIsRefusedEverywhere) {
   RunningServer first(FirstOptions(2));
   RunningHolder holder(HolderOptions(1, 2));
   HandMadeWorker worker(first.address());
-  const auto has_no_lanes = IsError(Reason::kBadArgument, HasSubstr("have no lanes"));
   v1::Lane lane;
-  lane.set_session(worker.welcome().session());
+  lane.set_session(worker.welcome().session() + 1);
   lane.set_call_number(1);
-  const auto push_context = worker.Context();
-  v1::PushLaneResponse response;
-  const auto writer = worker.stub(0).PushLane(push_context.get(), &response);
-  EXPECT_THAT(FromGrpcStatus(writer->Finish()), has_no_lanes);
-  const auto pull_context = worker.Context();
-  v1::PullParamsResponse message;
-  const auto reader = worker.stub(0).PullLane(pull_context.get(), lane);
-  EXPECT_FALSE(reader->Read(&message));
-  EXPECT_THAT(FromGrpcStatus(reader->Finish()), has_no_lanes);
+  for (size_t i = 0; i < 2; ++i) {
+    const auto context = worker.Context();
+    v1::PullParamsResponse message;
+    const auto reader = worker.stub(i).PullLane(context.get(), lane);
+    EXPECT_FALSE(reader->Read(&message));
+    EXPECT_THAT(FromGrpcStatus(reader->Finish()), IsError(Reason::kUnknownSession, HasSubstr("")));
+  }
   EXPECT_THAT(worker.Left(), IsOk());
 }
 

@@ -155,9 +155,11 @@ class ServerConnection {
   // Sets the encoding of parameters that are pulled from now on. It is not sparse.
   virtual void UsePullEncoding(const Encoding& encoding) = 0;
 
-  // Offers the memory of this worker's gradients to a server at which the worker has not joined:
-  // one of several, and not the first. The offer lasts until the next one.
-  virtual void OfferMemory(std::shared_ptr<const SharedMemory> /*memory*/) {}
+  // The worker has joined at the first of several servers, and this is another one, which holds
+  // `elements` of the vector. `memory` is that of the worker's gradients, or null. Holds until the
+  // next call.
+  virtual void BeginSession(SessionId /*session*/, uint64_t /*elements*/,
+                            std::shared_ptr<const SharedMemory> /*memory*/) {}
 
   // Whether pulls that start from now on may read parameters in the server's memory. They may at
   // first.

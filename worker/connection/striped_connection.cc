@@ -31,7 +31,9 @@ class StripedConnection final : public ServerConnection {
     tables_ = request.layout.tables();
     const absl::Status dialed = DialMissing();
     if (!dialed.ok()) return dialed;
-    for (uint32_t i = 1; i < servers_.size(); ++i) servers_[i]->OfferMemory(request.memory);
+    for (uint32_t i = 1; i < servers_.size(); ++i) {
+      servers_[i]->BeginSession(welcome->session, stripes_.SizeOf(i), request.memory);
+    }
     return welcome;
   }
 
@@ -51,8 +53,9 @@ class StripedConnection final : public ServerConnection {
   absl::Status Leave(SessionId session, const Results& results) override {
     return first_->Leave(session, results);
   }
-  void OfferMemory(std::shared_ptr<const SharedMemory> memory) override {
-    first_->OfferMemory(std::move(memory));
+  void BeginSession(SessionId session, uint64_t elements,
+                    std::shared_ptr<const SharedMemory> memory) override {
+    first_->BeginSession(session, elements, std::move(memory));
   }
   bool stays_on_machine() const override {
     return first_->stays_on_machine() &&
@@ -60,7 +63,12 @@ class StripedConnection final : public ServerConnection {
              return server == nullptr || server->stays_on_machine();
            });
   }
-  bool measures_push() const override { return first_->measures_push(); }
+  bool measures_push() const override {
+    return first_->measures_push() ||
+           std::any_of(servers_.begin(), servers_.end(), [](const auto& server) {
+             return server != nullptr && server->measures_push();
+           });
+  }
 
   void UsePullEncoding(const Encoding& encoding) override {
     pull_encoding_ = encoding;

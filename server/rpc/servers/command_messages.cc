@@ -110,6 +110,7 @@ v1::StepOrder::Kind KindToProto(Kind kind) {
 void Put(const StepOrder& command, v1::SequencerMessage* message) {
   v1::StepOrder& order = *message->mutable_step_order();
   order.set_kind(KindToProto(command.kind));
+  order.set_inconsistent_reads(command.inconsistent_reads);
   if (command.row_scale.has_value()) order.set_row_scale(*command.row_scale);
   if (command.kind == Kind::kPrepare) {
     order.set_divisor(command.optimizer.divisor);

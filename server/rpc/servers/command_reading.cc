@@ -139,6 +139,7 @@ Command Read(const v1::StepOrder& message) {
   if (!kind.ok()) return kind.status();
   StepOrder order;
   order.kind = *kind;
+  order.inconsistent_reads = message.inconsistent_reads();
   absl::Status sound = absl::OkStatus();
   if (order.kind == Kind::kPrepare) sound = ReadPrepare(message, &order);
   if (order.kind == Kind::kMeasureSum) {

@@ -181,14 +181,13 @@ TEST(ServersFlagsTest, PrintsTheListOfServers) {
   EXPECT_EQ(JsonAt(*config, "listen"), "unix:/run/third");
 }
 
-// ---- What several servers lack ----
+// ---- Options of several servers ----
 
-TEST(ServersFlagsTest, RefusesWhatSeveralServersLack) {
-  const ServerFlags flags = ParseServerFlags({"--inconsistent-reads", "--mode=async"});
-  EXPECT_THAT(
-      ServerOptionsFrom(flags, 4, 3),
-      IsError(Reason::kBadArgument, HasSubstr("--inconsistent-reads is given with 3 servers")));
-  EXPECT_THAT(ServerOptionsFrom(flags, 4, 1), IsOk());
+TEST(ServersFlagsTest, MayHaveInconsistentReads) {
+  const auto options =
+      ServerOptionsFrom(ParseServerFlags({"--inconsistent-reads", "--mode=async"}), 4, 3);
+  ASSERT_THAT(options, IsOk());
+  EXPECT_TRUE(options->shard.consistency.inconsistent_reads);
 }
 
 TEST(ServersFlagsTest, WaitLongerForAServerThatMayBeStartedAgain) {

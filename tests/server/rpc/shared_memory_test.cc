@@ -243,7 +243,7 @@ class OfferedMemoryTest : public ::testing::Test {
     EXPECT_THAT(welcome, IsOk());
     session_ = welcome->session;
     EXPECT_THAT(joined_->Initialize(session_, Values(kSize, 10)), IsOk());
-    other_->OfferMemory(memory_);
+    other_->BeginSession(session_, memory_->floats().size(), memory_);
   }
 
   std::unique_ptr<PendingPull> StartPull() {

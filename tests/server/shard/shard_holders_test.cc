@@ -828,13 +828,38 @@ TEST_F(ShardHoldersJournalTest, NoticesThatAStepComesOutWithOtherBits) {
                                  HasSubstr("step 1 comes out with other bits")));
 }
 
-TEST_F(ShardHoldersTest, RefusesInconsistentReads) {
+// ---- Inconsistent reads ----
+
+class InconsistentHoldersTest : public ShardHoldersTest {
+ protected:
+  // The newest step that server 1 shows while server 0 waits for its reports: on the sample, on
+  // what prepares the step, and on the step that it has made.
+  std::vector<uint64_t> NewestWhileAStepIsMade(bool inconsistent) {
+    ShardOptions options = Async(1);
+    options.consistency.inconsistent_reads = inconsistent;
+    StartTraining(options);
+    std::vector<uint64_t> newest;
+    on_wait_ = [&] { newest.push_back(holder_.newest(kPart)->step.value()); };
+    Push(PushOf(1, 2), 1);
+    on_wait_ = nullptr;
+    return newest;
+  }
+};
+
+TEST_F(InconsistentHoldersTest, AStepIsReadBeforeItIsPublished) {
+  EXPECT_THAT(NewestWhileAStepIsMade(true), ElementsAre(0, 0, 1));
+}
+
+TEST_F(InconsistentHoldersTest, AStepIsNotReadBeforeItIsPublishedIfReadsAreConsistent) {
+  EXPECT_THAT(NewestWhileAStepIsMade(false), ElementsAre(0, 0, 0));
+}
+
+TEST_F(InconsistentHoldersTest, MayBeginWhileTheJobRuns) {
   StartTraining(Sync(1));
   Consistency rules;
   rules.mode = ConsistencyMode::kAsync;
   rules.inconsistent_reads = true;
-  EXPECT_THAT(shard_->SetConsistency(rules),
-              IsError(Reason::kBadArgument, HasSubstr("inconsistent_reads")));
+  EXPECT_THAT(shard_->SetConsistency(rules), IsOk());
 }
 
 TEST_F(ShardHoldersTest, TheDigestIsTheCrc32OfTheParametersOnAllServers) {

@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/base/stop_flag.h"
+#include "common/tensor/stripes.h"
 #include "common/wire/chunk.h"
 #include "common/wire/grpc_runtime.h"
 #include "common/wire/messages.h"
@@ -71,12 +72,12 @@ class GrpcConnection final : public ServerConnection {
     }
     auto welcome = FromProto(event->welcome());
     if (welcome.ok()) {
-      session_->id = welcome->session;
-      const bool alone = welcome->servers.size() < 2;
-      ChooseConnections(alone ? request.layout.size() : 0);
-      offer_ = std::make_shared<MemoryOffer>(request.memory);
+      const auto servers = static_cast<uint32_t>(welcome->servers.size());
+      Begin(welcome->session,
+            Stripes(request.layout.size(), std::max(uint32_t{1}, servers)).SizeOf(0),
+            request.memory);
       offer_->SetAccepted(event->welcome().shares_memory());
-      one_of_several_ = !alone;
+      one_of_several_ = servers > 1;
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
       }
@@ -129,8 +130,9 @@ class GrpcConnection final : public ServerConnection {
     return chooser_.has_value() && chooser_->measures() && !SharesMemory();
   }
 
-  void OfferMemory(std::shared_ptr<const SharedMemory> memory) override {
-    offer_ = std::make_shared<MemoryOffer>(std::move(memory));
+  void BeginSession(SessionId session, uint64_t elements,
+                    std::shared_ptr<const SharedMemory> memory) override {
+    Begin(session, elements, std::move(memory));
     one_of_several_ = true;
   }
 
@@ -189,12 +191,17 @@ class GrpcConnection final : public ServerConnection {
     Session(grpc::GenericStub& stub, v1::JoinRequest request, const std::string& token)
         : events(stub, std::move(request), token) {}
 
-    SessionId id;
     SessionEvents events;
     std::unique_ptr<Heartbeat> heartbeat;
   };
 
-  // `elements` is the model's size. If it lies on several servers, one connection to each is used.
+  void Begin(SessionId session, uint64_t elements, std::shared_ptr<const SharedMemory> memory) {
+    id_ = session;
+    ChooseConnections(elements);
+    offer_ = std::make_shared<MemoryOffer>(std::move(memory));
+  }
+
+  // `elements` are those of the vector that the server holds.
   void ChooseConnections(uint64_t elements) {
     const bool automatic = options_.connections == 0;
     int most = automatic ? kMostAutomatic : options_.connections;
@@ -212,11 +219,11 @@ class GrpcConnection final : public ServerConnection {
 
   // The lanes of the next push or pull.
   LaneUse UseLanes() {
-    if (session_ == nullptr || SharesMemory()) return LaneUse();
+    if (id_ == SessionId() || SharesMemory()) return LaneUse();
     LaneUse use;
     use.lanes = lanes_.Get((chooser_.has_value() ? chooser_->count() : connections_) - 1);
     if (use.lanes.empty()) return use;
-    use.name.set_session(session_->id.value());
+    use.name.set_session(id_.value());
     use.name.set_call_number(++calls_);
     return use;
   }
@@ -228,6 +235,7 @@ class GrpcConnection final : public ServerConnection {
 
   void EndSession() {
     session_ = nullptr;
+    id_ = SessionId();
     offer_ = nullptr;
   }
 
@@ -253,10 +261,10 @@ class GrpcConnection final : public ServerConnection {
   uint64_t calls_ = 0;                         // pushes and pulls that had lanes
   std::unique_ptr<v1::ParameterServer::Stub> stub_;
   std::unique_ptr<grpc::GenericStub> streams_;  // for calls that carry tensors
-  std::unique_ptr<Session> session_;
-  // The worker's memory; null without a session, unless OfferMemory() was called.
-  std::shared_ptr<MemoryOffer> offer_;
-  bool one_of_several_ = false;  // the server
+  std::unique_ptr<Session> session_;    // null also if the worker has joined at another server
+  SessionId id_;                        // the session's; 0 without one
+  std::shared_ptr<MemoryOffer> offer_;  // of the worker's memory; null without a session
+  bool one_of_several_ = false;         // the server
   bool reads_where_they_lie_ = true;
   SharedParameters shared_parameters_;
 };

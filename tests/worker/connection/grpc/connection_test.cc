@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -16,9 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/net/private_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -26,6 +23,7 @@
 #include "tests/testing/server/certificates.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/server_world.h"
+#include "tests/testing/server/tcp_connections.h"
 #include "tests/testing/server/tls_world.h"
 #include "tests/testing/status.h"
 #include "worker/connection/call_retry.h"
@@ -328,20 +326,6 @@ TEST(GrpcConnectionTest, OpensItsFurtherConnectionsAnewWhenItReconnects) {
   EXPECT_EQ(given, 2);
   EXPECT_THAT(PushThrough(**connection, HeaderOf(*welcome, 3, 2), values), Applied(3));
   EXPECT_EQ(given, 3);
-}
-
-// The TCP connections of this machine to that port of 127.0.0.1, see proc(5). gRPC uses sockets of
-// IPv6 for them.
-int ConnectionsTo(uint16_t port) {
-  const std::string established = absl::StrFormat("0100007F:%04X 01 ", port);
-  int count = 0;
-  for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream table(path);
-    for (std::string line; std::getline(table, line);) {
-      count += absl::StrContains(line, established) ? 1 : 0;
-    }
-  }
-  return count;
 }
 
 TEST(GrpcConnectionTest, SharesTcpWithinAProcessUnlessToldNotTo) {
