@@ -44,6 +44,16 @@ uint64_t ColumnsOf(const LayoutRange& range) {
   return range.shape.size() < 2 ? 0 : range.length / range.shape[0];
 }
 
+// Whether the tensor is encoded from the whole vector, if that has several stripes. Where the
+// narrow matrices would not be smaller than the tensor, each stripe is sent as it is.
+bool IsEncodedWhole(const LayoutRange& tensor, const Encoding& encoding) {
+  const uint64_t columns = ColumnsOf(tensor);
+  if (encoding.transform != ValueTransform::kLowRank || columns == 0 || columns > kMostEncoded) {
+    return false;
+  }
+  return (tensor.length / columns + columns) * encoding.rank < tensor.length;
+}
+
 // The largest length of a chunk. A chunk of a matrix has whole rows, if a row fits into a chunk.
 uint64_t LengthOfChunks(uint64_t columns) {
   const bool has_rows = columns > 0 && columns <= kMostEncoded;
@@ -149,18 +159,11 @@ bool EncodingChoice::sparse() const {
                      [](const Override& entry) { return entry.encoding.sparse(); });
 }
 
-const Encoding* EncodingChoice::of_matrices() const {
-  const auto is_one = [](const Encoding& each) {
-    return each.transform == ValueTransform::kLowRank;
-  };
-  if (is_one(encoding)) return &encoding;
-  for (const Encoding& candidate : candidates) {
-    if (is_one(candidate)) return &candidate;
-  }
-  for (const Override& entry : overrides) {
-    if (is_one(entry.encoding)) return &entry.encoding;
-  }
-  return nullptr;
+const Encoding* EncodingChoice::matrix_candidate() const {
+  const auto found = std::find_if(
+      candidates.begin(), candidates.end(),
+      [](const Encoding& candidate) { return candidate.transform == ValueTransform::kLowRank; });
+  return found == candidates.end() ? nullptr : &*found;
 }
 
 bool EncodingChoice::momentum() const {
@@ -236,18 +239,31 @@ std::string EncodingChoiceName(const EncodingChoice& choice) {
 std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice) {
   std::vector<PlannedChunk> chunks;
   for (const LayoutRange& range : layout.ranges()) {
-    const Encoding* const encoding = EncodingOf(range, layout.WholeLength(range), choice);
+    const LayoutRange& tensor = layout.WholeOf(range);
+    const Encoding* const encoding = EncodingOf(range, tensor.length, choice);
     const bool continues = !chunks.empty() && chunks.back().encoding == encoding;
     const bool small = continues && range.end() - chunks.back().begin <= kMostEncoded;
     if (continues && (encoding == nullptr || (encoding == AsItIs() && small))) {
       chunks.back().end = range.end();
     } else if (encoding == nullptr) {
-      chunks.push_back({range.offset, range.end(), 0, nullptr, false});
+      chunks.push_back({range.offset, range.end(), 0, nullptr});
+    } else if (layout.stripe() != nullptr && IsEncodedWhole(tensor, *encoding)) {
+      chunks.push_back({range.offset, range.end(), 0, encoding, false, /*of_vector=*/true});
     } else {
       const bool awaits_choice = choice.automatic() && encoding == &choice.encoding;
       Cut({range.offset, range.end(), ColumnsOf(range), encoding, awaits_choice},
           BlockOf(MayBe(encoding, choice)), &chunks);
     }
+  }
+  return chunks;
+}
+
+std::vector<PlannedChunk> PlanWhole(const Layout& vector, const EncodingChoice& choice) {
+  std::vector<PlannedChunk> chunks;
+  for (const LayoutRange& tensor : vector.ranges()) {
+    const Encoding* const encoding = EncodingOf(tensor, tensor.length, choice);
+    if (encoding == nullptr || !IsEncodedWhole(tensor, *encoding)) continue;
+    Cut({tensor.offset, tensor.end(), ColumnsOf(tensor), encoding}, /*block=*/1, &chunks);
   }
   return chunks;
 }

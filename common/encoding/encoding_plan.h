@@ -37,8 +37,8 @@ struct EncodingChoice {
   bool automatic() const { return !candidates.empty(); }
   bool plain() const;   // whether every tensor is always sent as it is
   bool sparse() const;  // whether some tensor uses, or may use, a sparse encoding
-  // The first encoding that is used, or may be used, and encodes matrices: low-rank. Null: none.
-  const Encoding* of_matrices() const;
+  // The first candidate that encodes matrices: low-rank. Null: none.
+  const Encoding* matrix_candidate() const;
   // Whether some encoding has the option `momentum`. Then the workers apply the optimizer's
   // momentum to all parameters, and the server applies none.
   bool momentum() const;
@@ -68,12 +68,15 @@ struct PlannedChunk {
   const Encoding* encoding =
       nullptr;                 // points into the choice, which outlives the plan; null: plain
   bool awaits_choice = false;  // the encoding is one of the choice's candidates
+  // In a stripe: nothing is encoded here. The whole tensor is, by PlanWhole(), since its encoding
+  // is one of matrices.
+  bool of_vector = false;
 };
 
 // A tensor with fewer elements is sent plain, unless an override names it.
 inline constexpr uint64_t kFewest = 1024;
 
-// Cuts a vector, or a stripe of one (Stripes::LayoutOf()), into chunks and returns them in order.
+// Cuts a vector, or a stripe of one (Layout::OfStripe()), into chunks and returns them in order.
 // STATISTIC ranges are always plain, since the server needs their exact values. With momentum(),
 // every other chunk has an encoding (float32 where it would be plain), because momentum is applied
 // while encoding. A tensor has the same encoding in each stripe. The result depends only on the
@@ -83,6 +86,10 @@ inline constexpr uint64_t kFewest = 1024;
 // begin of a tensor. If the stripes' unit is such a multiple, each block has the same elements with
 // any number of stripes, and so the same bits.
 std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice);
+
+// The chunks of a vector that is cut into several stripes which are encoded from the whole vector,
+// and go to each server that holds elements of them: those of matrices that low-rank makes smaller.
+std::vector<PlannedChunk> PlanWhole(const Layout& vector, const EncodingChoice& choice);
 
 }  // namespace sluice
 

@@ -56,6 +56,9 @@ struct ChunkEncoding {
 // Encoded elements of a vector, which begin at `offset`.
 struct EncodedChunk {
   uint64_t offset = 0;
+  // `offset` and how.count are those of the whole vector, though the receiver holds one stripe: it
+  // takes the elements that lie there.
+  bool of_vector = false;
   ChunkEncoding how;
   absl::string_view payload;
   uint64_t checksum = 0;              // of the payload; see common/encoding/checksum.h

@@ -160,22 +160,29 @@ absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges,
 
 struct Layout::Whole {
   Layout layout;
-  std::function<uint64_t(uint64_t)> in_vector;
+  Stripe stripe;
 };
 
-absl::StatusOr<Layout> Layout::CreatePart(std::vector<LayoutRange> ranges, Layout whole,
-                                          std::function<uint64_t(uint64_t)> in_vector) {
-  if (ranges.empty()) {
-    const auto only_tables = std::make_shared<Parts>();
-    only_tables->tables = whole.tables();
-    Layout none;
-    none.parts_ = only_tables;
-    return none;
+Layout Layout::OfStripe(const Stripes& stripes, uint32_t stripe) const {
+  if (stripes.count() == 1) return *this;
+  std::vector<LayoutRange> parts;
+  for (const LayoutRange& tensor : ranges()) {
+    LayoutRange part = tensor;
+    part.offset = stripes.Before(stripe, tensor.offset);
+    part.length = stripes.Before(stripe, tensor.end()) - part.offset;
+    part.shape = {static_cast<uint32_t>(part.length)};
+    if (part.length > 0) parts.push_back(std::move(part));
   }
-  auto part = Create(std::move(ranges), whole.tables());
-  if (!part.ok()) return part;
-  part->whole_ = std::make_shared<const Whole>(Whole{std::move(whole), std::move(in_vector)});
-  return part;
+  Layout layout;
+  if (parts.empty()) {
+    const auto only_tables = std::make_shared<Parts>();
+    only_tables->tables = tables();
+    layout.parts_ = only_tables;
+  } else {
+    layout = Create(std::move(parts), tables()).value();
+  }
+  layout.whole_ = std::make_shared<const Whole>(Whole{*this, {stripes, stripe}});
+  return layout;
 }
 
 const std::vector<LayoutRange>& Layout::ranges() const {
@@ -205,13 +212,18 @@ const LayoutRange* Layout::Find(absl::string_view name) const {
   return it == parts_->by_name.end() ? nullptr : &parts_->ranges[it->second];
 }
 
-uint64_t Layout::WholeLength(const LayoutRange& range) const {
-  const LayoutRange* const tensor = whole_ == nullptr ? &range : whole_->layout.Find(range.name);
-  return tensor == nullptr ? range.length : tensor->length;
+const Stripe* Layout::stripe() const { return whole_ == nullptr ? nullptr : &whole_->stripe; }
+
+const LayoutRange& Layout::WholeOf(const LayoutRange& range) const {
+  const LayoutRange* const tensor = whole_ == nullptr ? nullptr : whole_->layout.Find(range.name);
+  return tensor == nullptr ? range : *tensor;
 }
 
 std::string Layout::ElementName(uint64_t offset) const {
-  if (whole_ != nullptr) return whole_->layout.ElementName(whole_->in_vector(offset));
+  if (whole_ != nullptr) {
+    const Stripe& stripe = whole_->stripe;
+    return whole_->layout.ElementName(stripe.all.InVector(stripe.index, offset));
+  }
   const auto after =
       std::upper_bound(ranges().begin(), ranges().end(), offset,
                        [](uint64_t o, const LayoutRange& range) { return o < range.offset; });

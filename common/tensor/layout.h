@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/tensor/stripes.h"
 #include "common/tensor/table_spec.h"
 
 namespace sluice {
@@ -88,12 +88,10 @@ class Layout {
   static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges,
                                        std::vector<TableSpec> tables = {});
 
-  // The layout of a part of the vector of `whole`, for example of a stripe. `ranges` are parts of
-  // tensors of `whole`, under their names. The part has the tables of `whole`, also if it
-  // has no elements. Element i of the
-  // part is element in_vector(i).
-  static absl::StatusOr<Layout> CreatePart(std::vector<LayoutRange> ranges, Layout whole,
-                                           std::function<uint64_t(uint64_t)> in_vector);
+  // The layout of a stripe of this vector; a copy of this one if there is one stripe. It has one
+  // range for each tensor that has elements there, with the tensor's name and kind and the shape
+  // [length], and all tables. No tensor has 2³² elements in one of several stripes.
+  Layout OfStripe(const Stripes& stripes, uint32_t stripe) const;
 
   const std::vector<LayoutRange>& ranges() const;
   const std::vector<TableSpec>& tables() const;
@@ -106,12 +104,13 @@ class Layout {
   const LayoutRange* Find(absl::string_view name) const;
 
   // "conv1.weight[17]" for the element at `offset`, which must be inside the vector. In the layout
-  // of a part, it is the name in the whole vector.
+  // of a stripe, it is the name in the whole vector.
   std::string ElementName(uint64_t offset) const;
 
-  // The length of the whole tensor of which `range` is a part; its own length if this is not the
-  // layout of a part.
-  uint64_t WholeLength(const LayoutRange& range) const;
+  // Of which stripe this is the layout; null if it is that of a whole vector.
+  const Stripe* stripe() const;
+  // The whole tensor of which `range`, one of this layout's, has a part.
+  const LayoutRange& WholeOf(const LayoutRange& range) const;
 
  private:
   struct Parts {
@@ -120,11 +119,11 @@ class Layout {
     std::vector<TableSpec> tables;
   };
 
-  // The vector that this is a part of.
+  // The vector of which this is a stripe.
   struct Whole;
 
   std::shared_ptr<const Parts> parts_;  // null without tensors
-  std::shared_ptr<const Whole> whole_;  // null if this is not the layout of a part
+  std::shared_ptr<const Whole> whole_;  // null if this is not the layout of a stripe
 };
 
 // OK if a worker's layout equals the job's, at once if one is a copy of the other. Otherwise

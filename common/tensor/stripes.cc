@@ -1,8 +1,5 @@
 #include "common/tensor/stripes.h"
 
-#include <utility>
-#include <vector>
-
 namespace sluice {
 namespace {
 
@@ -31,22 +28,6 @@ uint64_t Stripes::Before(uint32_t stripe, uint64_t offset) const {
 
 uint64_t Stripes::InVector(uint32_t stripe, uint64_t offset) const {
   return (offset / unit_ * count_ + stripe) * unit_ + offset % unit_;
-}
-
-Layout Stripes::LayoutOf(uint32_t stripe, const Layout& layout) const {
-  if (count_ == 1) return layout;
-  std::vector<LayoutRange> ranges;
-  for (const LayoutRange& tensor : layout.ranges()) {
-    LayoutRange range = tensor;
-    range.offset = Before(stripe, tensor.offset);
-    range.length = Before(stripe, tensor.end()) - range.offset;
-    range.shape = {static_cast<uint32_t>(range.length)};
-    if (range.length > 0) ranges.push_back(std::move(range));
-  }
-  const auto in_vector = [stripes = *this, stripe](uint64_t offset) {
-    return stripes.InVector(stripe, offset);
-  };
-  return Layout::CreatePart(std::move(ranges), layout, in_vector).value();
 }
 
 }  // namespace sluice

@@ -13,8 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/tensor/layout.h"
-
 namespace sluice {
 
 // Immutable. Sizes and offsets count elements.
@@ -41,17 +39,18 @@ class Stripes {
   // The place in the vector of the element at `offset` of the stripe.
   uint64_t InVector(uint32_t stripe, uint64_t offset) const;
 
-  // The layout of a stripe, a part of `layout`. It has one range for each tensor that has elements
-  // there, with the tensor's name and kind and the shape [length]. No tensor has 2³² elements in
-  // one stripe.
-  Layout LayoutOf(uint32_t stripe, const Layout& layout) const;
-
  private:
   uint64_t UnitsOf(uint64_t size) const { return (size + unit_ - 1) / unit_; }
 
   uint64_t size_;
   uint32_t count_;
   uint64_t unit_;
+};
+
+// One of the stripes.
+struct Stripe {
+  Stripes all;
+  uint32_t index = 0;
 };
 
 // Calls act(begin, end) for the part of [begin, end) in each unit of that size, in order. Offsets

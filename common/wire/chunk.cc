@@ -171,6 +171,7 @@ absl::StatusOr<TensorChunk> Encoded(const v1::TensorChunk& message,
   }
   EncodedChunk encoded;
   encoded.offset = message.offset();
+  encoded.of_vector = message.of_vector();
   encoded.how = *std::move(how);
   encoded.payload = *payload;
   encoded.checksum = message.checksum();
@@ -192,8 +193,14 @@ absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMem
   if (!message.has_chunk()) {
     return MakeError(Reason::kBadArgument, "a message after the header holds no chunk");
   }
-  if (message.chunk().has_shared()) return Find(message.chunk(), memory);
   const uint64_t offset = message.chunk().offset();
+  if (message.chunk().of_vector() && !message.chunk().has_encoding()) {
+    return MakeError(Reason::kBadChunk,
+                     absl::StrCat("chunk at offset ", offset,
+                                  " is one of the whole vector (field of_vector) without an "
+                                  "encoding; send each server the elements of its stripe"));
+  }
+  if (message.chunk().has_shared()) return Find(message.chunk(), memory);
   auto payload =
       std::make_shared<const std::string>(std::move(*message.mutable_chunk()->mutable_payload()));
   if (message.chunk().has_encoding()) return Encoded(message.chunk(), std::move(payload));
@@ -230,6 +237,7 @@ grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements, Chec
 grpc::ByteBuffer EncodeChunk(const EncodedChunk& encoded) {
   v1::TensorChunk chunk;
   chunk.set_offset(encoded.offset);
+  chunk.set_of_vector(encoded.of_vector);
   *chunk.mutable_encoding() = ToProto(encoded.how);
   chunk.set_checksum(encoded.checksum);
   return MessageOf(chunk, encoded.payload, encoded.owner);

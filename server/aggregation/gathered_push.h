@@ -34,9 +34,10 @@ class GatheredPush {
         layout_(push->layout()),
         push_(std::move(push)) {}
 
-  // Add() takes a chunk, AddIds() ids of rows, and Summarize() the summary. If the message could
-  // not be decoded, they take that error, and the push fails with it. They return false if the push
-  // has ended or has an error. The caller then stops reading.
+  // Add() takes a chunk of the stripe that is held here (TakeStripe()), AddIds() ids of rows, and
+  // Summarize() the summary. If the message could not be decoded, they take that error, and the
+  // push fails with it. They return false if the push has ended or has an error. The caller then
+  // stops reading.
   bool Add(absl::StatusOr<TensorChunk> chunk) ABSL_LOCKS_EXCLUDED(mu_);
   bool AddIds(absl::StatusOr<RowIds> ids) ABSL_LOCKS_EXCLUDED(mu_);
   bool Summarize(const absl::StatusOr<PushSummary>& summary) ABSL_LOCKS_EXCLUDED(mu_);

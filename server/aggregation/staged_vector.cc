@@ -10,6 +10,7 @@
 #include "common/base/error.h"
 #include "common/encoding/codec.h"
 #include "common/tensor/float_buffer.h"
+#include "common/tensor/stripe_span.h"
 #include "common/tensor/vector_copy.h"
 #include "common/tensor/vector_math.h"
 
@@ -33,12 +34,22 @@ void CopyIfSmall(TensorChunk& chunk) {
   CopyPieces(chunk);
 }
 
+// The elements of `decoded`, a chunk of the whole vector, that lie in the chunk's stripe.
+std::shared_ptr<FloatBuffer> InStripe(const TensorChunk& chunk, absl::Span<const float> decoded) {
+  const StripeSpan<const float> span(chunk.stripe->all, chunk.stripe->index, chunk.encoded->offset,
+                                     decoded);
+  auto floats = std::make_shared<FloatBuffer>(span.size());
+  Gather(span, span.begin(), span.end(), floats->span().data());
+  return floats;
+}
+
 // Replaces an encoded payload by the decoded floats. The chunk was reserved, so the
 // size that it claims fits the layout.
 absl::Status Decode(TensorChunk& chunk, const TransformRegistry& transforms) {
-  const auto floats = std::make_shared<FloatBuffer>(chunk.size());
+  auto floats = std::make_shared<FloatBuffer>(chunk.encoded->how.count);
   const absl::Status decoded = DecodeValues(*chunk.encoded, floats->span(), transforms);
   if (!decoded.ok()) return decoded;
+  if (chunk.stripe.has_value()) floats = InStripe(chunk, floats->span());
   chunk.encoded.reset();
   chunk.pieces = {AsPiece(floats->span())};
   chunk.owner = floats;

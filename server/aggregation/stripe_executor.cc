@@ -26,7 +26,7 @@ StripeExecutor::StripeExecutor(const Layout& layout, const OptimizerConfig& opti
                                const Stripes& stripes, uint32_t stripe, Parallel& parallel)
     : stripes_(stripes),
       stripe_(stripe),
-      layout_(stripes.LayoutOf(stripe, layout)),
+      layout_(layout.OfStripe(stripes, stripe)),
       runs_(layout_.Runs()),
       range_indexes_(RangeIndexes(layout, stripes, stripe)),
       sample_(layout, stripes),

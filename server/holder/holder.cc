@@ -12,7 +12,7 @@ void Holder::Open(const std::shared_ptr<const Layout>& layout, const OptimizerCo
                   const Stripes& stripes, uint32_t stripe) {
   layout_ = stripes.count() == 1
                 ? layout
-                : std::make_shared<const Layout>(stripes.LayoutOf(stripe, *layout));
+                : std::make_shared<const Layout>(layout->OfStripe(stripes, stripe));
   snapshots_ = std::make_unique<SnapshotStore>(layout_->size(), memory_);
   executor_ =
       std::make_unique<ModelExecutor>(layout, optimizer, stripes, stripe, table_memory_, parallel_);

@@ -63,7 +63,7 @@ void ReportCheck::NoteModel(const OpenModel& command) {
   full_.squares = full_.digests = (size + stripes.unit() - 1) / stripes.unit();
   full_.row_squares =
       layout_->tables().size() * ((kRowBuckets - stripe_ + stripes_ - 1) / stripes_);
-  full_.updates = UpdatesOf(stripes.LayoutOf(stripe_, *command.layout), stripes.unit());
+  full_.updates = UpdatesOf(command.layout->OfStripe(stripes, stripe_), stripes.unit());
   full_.sample = ParameterSample(*command.layout, stripes).SizeIn(stripe_);
 }
 

@@ -1,4 +1,4 @@
-// What a chunk that was received counts in WireBytes, if it is taken.
+// A chunk of a push that was received, and what it counts in WireBytes if it is taken.
 
 #ifndef SLUICE_SERVER_RPC_ARRIVED_CHUNK_H_
 #define SLUICE_SERVER_RPC_ARRIVED_CHUNK_H_
@@ -6,10 +6,24 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "absl/status/statusor.h"
+#include "common/tensor/layout.h"
 #include "common/tensor/tensor_chunk.h"
+#include "common/wire/chunk.h"
 #include "server/state/wire_bytes.h"
 
 namespace sluice {
+
+// Returns the chunk in a message of PushGradients or PushLane, for the server that holds what
+// `layout` describes. Errors: those of DecodeChunk() and TakeStripe().
+inline absl::StatusOr<TensorChunk> ReadPushedChunk(const grpc::ByteBuffer& message,
+                                                   const SenderMemory& memory,
+                                                   const Layout& layout) {
+  absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message, memory);
+  if (!chunk.ok()) return chunk;
+  const absl::Status taken = TakeStripe(layout, *chunk);
+  if (!taken.ok()) return taken;
+  return chunk;
+}
 
 class ArrivedChunk {
  public:

@@ -75,7 +75,7 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (push_ == nullptr) {
       Begin(ok);
     } else if (ok) {
-      Take(DecodeChunk<v1::PushGradientsRequest>(message_));
+      Take(ReadPushedChunk(message_, nullptr, push_->layout()));
     } else {
       End(push_->error());
     }
@@ -111,7 +111,7 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
   // A large chunk, which can only be an encoded one, is decoded by another thread.
   void Take(absl::StatusOr<TensorChunk> chunk) {
-    if (!chunk.ok() || chunk->size() <= kPartElements) return Add(std::move(chunk));
+    if (!chunk.ok() || chunk->work() <= kPartElements) return Add(std::move(chunk));
     const auto large = std::make_shared<TensorChunk>(*std::move(chunk));
     store_.executors().arrivals->Run([this, large] { Add(std::move(*large)); });
   }

@@ -116,9 +116,9 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void Take() {
-    absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
+    absl::StatusOr<TensorChunk> chunk = ReadPushedChunk(message_, memory_, gathered_->layout());
     if (unmapped_ && ReasonOf(chunk.status()) == Reason::kBadChunk) chunk = Unmapped();
-    if (!chunk.ok() || chunk->size() <= kPartElements) return GoOnIf(TakeOne(std::move(chunk)));
+    if (!chunk.ok() || chunk->work() <= kPartElements) return GoOnIf(TakeOne(std::move(chunk)));
     // The next message is read after that, so nothing else happens to the call meanwhile.
     const auto large = std::make_shared<TensorChunk>(*std::move(chunk));
     store_.executors().arrivals->Run([this, large] { GoOnIf(TakeChunk(std::move(*large))); });

@@ -58,6 +58,7 @@ bool IsKnown(const v1::ChunkEncoding& encoding) {
 
 // Why such a chunk is refused; kNone if it is not.
 Reason ReasonToRefuse(const v1::TensorChunk& chunk, const SenderMemory& memory) {
+  if (chunk.of_vector() && !chunk.has_encoding()) return Reason::kBadChunk;
   if (chunk.has_shared()) {
     const uint64_t first = chunk.shared().first();
     const bool there = memory != nullptr && first <= kSharedElements &&
@@ -82,6 +83,7 @@ void CheckMeans(const v1::TensorChunk& message, const TensorChunk& read) {
     CHECK(read.encoded->payload == message.payload());
     CHECK(read.encoded->checksum == message.checksum());
     CHECK(read.encoded->how.count == message.encoding().count());
+    CHECK(read.encoded->of_vector == message.of_vector());
   } else if (message.has_shared()) {
     const auto part =
         Shared()->floats().subspan(message.shared().first(), message.shared().count());

@@ -104,12 +104,15 @@ void PutEncodings(Seeds& seeds) {
     const std::string layout = Byte(1) + Byte(0) + Byte(60) + Byte(20) + Byte(201) + Byte(9);
     seeds.Put("round_trip", absl::StrCat(Word(name), LittleEndian64(7), layout,
                                          BytesOf(absl::MakeConstSpan(values))));
-    const EncodedChunk chunk =
+    EncodedChunk chunk =
         EncodeValues(0, values, *ParseEncoding(name), context, BuiltinTransforms());
     seeds.Put("payload",
               absl::StrCat(Byte(1), Word(ToProto(chunk.how).SerializeAsString()), chunk.payload));
-    seeds.Put("chunk_message",
-              absl::StrCat(Byte(0), Byte(1), Byte(5), BytesOf(EncodeChunk(chunk))));
+    for (const bool of_vector : {false, true}) {
+      chunk.of_vector = of_vector;
+      seeds.Put("chunk_message",
+                absl::StrCat(Byte(0), Byte(1), Byte(5), BytesOf(EncodeChunk(chunk))));
+    }
   }
   for (const char* text :
        {"auto", "auto:int8,bfloat16,t0=none", "top-k:0.01:momentum:warmup=8", "sign:momentum"}) {

@@ -23,6 +23,7 @@
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
+#include "worker/client/parameter_client.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
@@ -109,6 +110,28 @@ TEST_F(EncodedStripesTest, EachServerDecodesItsOwn) {
   }
 }
 
+EncodedChunk OfVector(EncodedChunk chunk) {
+  chunk.of_vector = true;
+  return chunk;
+}
+
+// Two chunks of the whole vector, of which the server takes what it holds.
+TEST_F(EncodedStripesTest, AServerTakesItsOwnOfAChunkOfTheWholeVector) {
+  Values vector(kElements);
+  for (uint64_t i = 0; i < kElements; ++i) {
+    vector[i] = static_cast<float>(stripes_.StripeOf(i) + 1);
+  }
+  const Values begin(vector.begin(), vector.begin() + 700);
+  const Values end(vector.begin() + 700, vector.end());
+  EXPECT_THAT(Push(1, {OfVector(Encoded("float16", end, 700)),
+                       OfVector(Encoded("bfloat16/planes", begin))}),
+              Applied(1));
+  const Values parameters = Pulled(1);
+  for (uint64_t i = 0; i < kElements; ++i) {
+    ASSERT_EQ(parameters[i], -static_cast<float>(stripes_.StripeOf(i) + 1)) << i;
+  }
+}
+
 // What a hostile worker sends to one of the servers in place of its part.
 struct Hostile {
   std::string name;
@@ -147,6 +170,23 @@ std::vector<Hostile> AllHostile() {
        Reason::kBadChunk, "chunk of 10 elements at offset 100 overlaps elements before 3"},
       {"missing", [](const Values&) { return Chunks{Encoded("int8", Values(100))}; },
        Reason::kBadChunk, "elements 100 to "},
+      {"outside the whole vector",
+       [](const Values&) { return Chunks{OfVector(Encoded("int8", Values(1000), 500))}; },
+       Reason::kBadChunk, "at offset 500 of the whole vector lies outside it; it has 1000"},
+      {"at an offset that is too large for sums",
+       [](const Values&) { return Chunks{OfVector(Encoded("int8", Values(1000), ~0ull - 5))}; },
+       Reason::kBadChunk, "of the whole vector lies outside it"},
+      {"of another stripe alone",
+       [](const Values& part) {
+         return Chunks{OfVector(Encoded("int8", Values(64), part[0] == 1 ? 64 : 0))};
+       },
+       Reason::kBadChunk, "has none that this server holds"},
+      {"twice the same",
+       [](const Values&) {
+         const EncodedChunk chunk = OfVector(Encoded("int8", Values(1000)));
+         return Chunks{chunk, chunk};
+       },
+       Reason::kBadChunk, "overlaps"},
       {"a bomb",
        [](const Values& part) {
          return Chunks{WithPayload(Encoded("float32/zstd", part), Bomb())};
@@ -184,6 +224,42 @@ TEST_F(EncodedStripesTest, WhatOneServerRefusesCountsNowhere) {
   EXPECT_EQ(parameters[0], -1.0F);
   EXPECT_EQ(parameters[64], -2.0F);
   EXPECT_EQ(parameters[128], -8.0F);
+}
+
+// ---- Matrices in low-rank ----
+
+// A worker trains for three steps. Returns the parameters.
+Values TrainInLowRank(const std::string& address, const Layout& layout) {
+  GradientEncoding encoding;
+  encoding.choice = *ParseEncodingChoice("low-rank:2");
+  ParameterClient client(ConnectTo(address), encoding);
+  JoinRequest request = WorkerRequest("a");
+  request.layout = layout;
+  Values parameters(layout.size(), 0.5F);
+  EXPECT_THAT(client.Join(request, absl::MakeSpan(parameters)), IsOk());
+  for (uint32_t round = 1; round <= 3; ++round) {
+    Values gradient(layout.size());
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      gradient[i] = std::sin(static_cast<float>(i * round));
+    }
+    EXPECT_THAT(client.PushPull(Share(gradient), 1, 0.5F, absl::MakeSpan(parameters)), IsOk());
+  }
+  EXPECT_THAT(client.Leave({}), IsOk());
+  return parameters;
+}
+
+TEST(LowRankStripesTest, HaveTheBitsOfOneServer) {
+  const Layout layout = *Layout::Create({{"a", {300, 200}, {}, {}, 0, 60000},
+                                         {"bias", {77}, {}, {}, 60000, 77},
+                                         {"b", {40, 50}, {}, {}, 60077, 2000}});
+  StripedJob alone(Sync(1), 1);
+  const Values expected = TrainInLowRank(alone.address(), layout);
+  EXPECT_TRUE(alone.EndsWell());
+  for (const uint32_t servers : {2, 3}) {
+    StripedJob job(Sync(1), servers);
+    EXPECT_TRUE(TrainInLowRank(job.address(), layout) == expected) << servers << " servers";
+    EXPECT_TRUE(job.EndsWell());
+  }
 }
 
 }  // namespace

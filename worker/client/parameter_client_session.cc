@@ -83,14 +83,14 @@ absl::Status ParameterClient::FitEncodings() {
 }
 
 absl::Status ParameterClient::CheckFitStripes(uint32_t servers) {
-  const Encoding* const refused = encoding_.choice.of_matrices();
+  const Encoding* const refused = encoding_.choice.matrix_candidate();
   if (servers == 1 || refused == nullptr) return absl::OkStatus();
   connection_->Leave(welcome_.session, {}).IgnoreError();
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("--push-encoding=", EncodingChoiceName(encoding_.choice),
-                                " with several servers: the job has ", servers,
-                                ", each has a part of every matrix, and ", EncodingName(*refused),
-                                " needs whole ones; choose top-k, sign or int8, or one server"));
+                   absl::StrCat("--push-encoding=", EncodingChoiceName(encoding_.choice), " with ",
+                                servers, " servers: auto cannot choose ", EncodingName(*refused),
+                                " there, since each server would get every matrix whole; use it "
+                                "alone, or leave it out of auto"));
 }
 
 // A worker that joins first takes back its own parameters after an error. Its gradient is not there

@@ -12,7 +12,7 @@ std::vector<std::vector<PlannedChunk>> PlanStripes(const Layout& layout,
                                                    const Stripes& stripes) {
   std::vector<std::vector<PlannedChunk>> plans;
   for (uint32_t stripe = 0; stripe < stripes.count(); ++stripe) {
-    plans.push_back(PlanChunks(stripes.LayoutOf(stripe, layout), choice));
+    plans.push_back(PlanChunks(layout.OfStripe(stripes, stripe), choice));
   }
   return plans;
 }

@@ -13,14 +13,24 @@ GradientEncoder::GradientEncoder(const Layout& layout, GradientEncoding encoding
   for (uint32_t stripe = 0; stripe < servers; ++stripe) {
     encoders_.push_back(std::make_unique<StripeEncoder>(layout, stripes_, stripe, encoding_, seed));
   }
+  if (servers == 1) return;
+  whole_ = std::make_unique<ChunkEncoder>(PlanWhole(layout, encoding_.choice),
+                                          Stripe{Stripes(layout.size(), 1)}, encoding_, seed);
+}
+
+template <typename Act>
+void GradientEncoder::ForEachEncoder(const Act& act) {
+  for (const auto& encoder : encoders_) act(encoder->encoder());
+  if (whole_ != nullptr) act(*whole_);
 }
 
 void GradientEncoder::Use(const Encoding& encoding, const std::vector<bool>& plain) {
   encoding_.choice.encoding = encoding;
   auto next = plain.begin();
   for (const auto& encoder : encoders_) {
-    const auto count = plain.empty() ? 0 : static_cast<std::ptrdiff_t>(encoder->chunks());
-    encoder->UsePlain({next, next + count});
+    ChunkEncoder& chunks = encoder->encoder();
+    const auto count = plain.empty() ? 0 : static_cast<std::ptrdiff_t>(chunks.chunks().size());
+    chunks.UsePlain({next, next + count});
     next += count;
   }
 }
@@ -28,7 +38,7 @@ void GradientEncoder::Use(const Encoding& encoding, const std::vector<bool>& pla
 void GradientEncoder::Begin(Sequence push, Step step, double learning_rate) {
   Follow(learning_rate);
   early_.Clear();
-  for (const auto& encoder : encoders_) encoder->Begin(push, step);
+  ForEachEncoder([&](ChunkEncoder& encoder) { encoder.Begin(push, step); });
 }
 
 GradientEncoder::Sent GradientEncoder::NothingSent() const {
@@ -39,10 +49,39 @@ GradientEncoder::Sent GradientEncoder::NothingSent() const {
 
 bool GradientEncoder::Send(uint64_t offset, const SharedFloats& part, OutgoingPush& push,
                            Sent& sent) {
+  const Chunks whole = EncodeWhole(offset, part.values);
   return push.SendEach([&](uint32_t stripe, OutgoingPush& to) {
-    return encoders_[stripe]->Send(SharedStripe::Of(stripes_, stripe, offset, part), to,
-                                   sent[stripe]);
+    const bool open =
+        encoders_[stripe]->Send(SharedStripe::Of(stripes_, stripe, offset, part), to, sent[stripe]);
+    return open && SendWhole(whole, stripe, to, sent[stripe]);
   });
+}
+
+GradientEncoder::Chunks GradientEncoder::EncodeWhole(uint64_t offset,
+                                                     absl::Span<const float> part) {
+  Chunks encoded;
+  if (whole_ == nullptr) return encoded;
+  for (size_t i = 0; i < whole_->chunks().size(); ++i) {
+    const PlannedChunk& chunk = whole_->chunks()[i];
+    if (chunk.begin < offset || chunk.end > offset + part.size()) continue;
+    encoded.push_back(
+        &whole_->Encode(i, part.subspan(chunk.begin - offset, chunk.end - chunk.begin)));
+  }
+  return encoded;
+}
+
+bool GradientEncoder::SendWhole(const Chunks& chunks, uint32_t stripe, OutgoingPush& push,
+                                Coverage& sent) const {
+  for (const EncodedChunk* const encoded : chunks) {
+    const uint64_t begin = stripes_.Before(stripe, encoded->offset);
+    const uint64_t end = stripes_.Before(stripe, encoded->offset + encoded->how.count);
+    const absl::optional<Coverage::Gap> gap = sent.FirstGap(begin);
+    if (begin == end || !gap.has_value() || gap->begin >= end) continue;
+    EncodedChunk chunk = *encoded;
+    chunk.of_vector = true;
+    if (!push.SendEncoded(chunk, end - begin) || !sent.Add(begin, end - begin).ok()) return false;
+  }
+  return true;
 }
 
 bool GradientEncoder::SendEarly(uint64_t offset, const SharedFloats& part, OutgoingPush& push,
@@ -53,14 +92,15 @@ bool GradientEncoder::SendEarly(uint64_t offset, const SharedFloats& part, Outgo
 
 void GradientEncoder::End(bool counted) {
   early_.Clear();
-  for (const auto& encoder : encoders_) encoder->End(counted);
+  ForEachEncoder([&](ChunkEncoder& encoder) { encoder.End(counted); });
 }
 
 void GradientEncoder::Follow(double learning_rate) {
   if (learning_rate <= 0) return;
   const double ratio = learning_rate_ / learning_rate;
   if (learning_rate_ > 0 && ratio != 1) {
-    for (const auto& encoder : encoders_) encoder->ScaleLeftOver(static_cast<float>(ratio));
+    const auto factor = static_cast<float>(ratio);
+    ForEachEncoder([&](ChunkEncoder& encoder) { encoder.ScaleLeftOver(factor); });
   }
   learning_rate_ = learning_rate;
 }

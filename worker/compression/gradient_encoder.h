@@ -6,7 +6,9 @@
 // (momentum_correction.h).
 //
 // With several servers, each stripe of the gradient is encoded for itself (stripe_encoder.h), and
-// goes to the server that holds it. What a stripe loses stays with that stripe.
+// goes to the server that holds it. What a stripe loses stays with that stripe. Only a matrix in
+// low-rank is encoded from the whole vector: its narrow matrices go to each server that holds a
+// part of it.
 
 #ifndef SLUICE_WORKER_COMPRESSION_GRADIENT_ENCODER_H_
 #define SLUICE_WORKER_COMPRESSION_GRADIENT_ENCODER_H_
@@ -16,10 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/base/ids.h"
+#include "common/tensor/chunk_encoding.h"
 #include "common/tensor/coverage.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_floats.h"
+#include "worker/compression/chunk_encoder.h"
 #include "worker/compression/joined_parts.h"
 #include "worker/compression/stripe_encoder.h"
 #include "worker/connection/server_connection.h"
@@ -27,7 +32,8 @@
 namespace sluice {
 
 // Used by one thread at a time. It holds two vectors of the model's size for error feedback, two
-// for momentum correction, and one encoded push.
+// for momentum correction, and one encoded push. If several servers get some tensors in low-rank
+// and others in another lossy encoding, it holds twice as many vectors.
 class GradientEncoder {
  public:
   // What was sent of a push: of each stripe, its elements.
@@ -68,11 +74,21 @@ class GradientEncoder {
   void End(bool counted);
 
  private:
+  using Chunks = std::vector<const EncodedChunk*>;
+
   void Follow(double learning_rate);
+  // Calls act(encoder) for each.
+  template <typename Act>
+  void ForEachEncoder(const Act& act);
+  // Encodes the chunks of whole_ that lie wholly in `part`.
+  Chunks EncodeWhole(uint64_t offset, absl::Span<const float> part);
+  // Sends the server of that stripe those of `chunks` that it needs and lacks.
+  bool SendWhole(const Chunks& chunks, uint32_t stripe, OutgoingPush& push, Coverage& sent) const;
 
   GradientEncoding encoding_;
   const Stripes stripes_;
   std::vector<std::unique_ptr<StripeEncoder>> encoders_;  // one for each stripe
+  std::unique_ptr<ChunkEncoder> whole_;                   // of PlanWhole(); null with one stripe
   JoinedParts early_;                                     // of this push
   double learning_rate_ = 0;
 };

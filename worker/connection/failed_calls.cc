@@ -10,7 +10,7 @@ class Push final : public OutgoingPush {
   explicit Push(absl::Status why) : why_(std::move(why)) {}
 
   bool Send(uint64_t /*offset*/, const SharedFloats& /*part*/) override { return false; }
-  bool Send(const EncodedChunk& /*chunk*/) override { return false; }
+  bool SendEncoded(const EncodedChunk& /*chunk*/, uint64_t /*taken*/) override { return false; }
   bool SendEach(absl::FunctionRef<bool(uint32_t, OutgoingPush&)> /*send*/) override {
     return false;
   }

@@ -71,7 +71,9 @@ class OutgoingPush {
   virtual bool IsRead(absl::Span<const float> /*part*/) const { return false; }
 
   // The same as Send(), with encoded elements. With several servers only SendEach() can send them.
-  virtual bool Send(const EncodedChunk& chunk) = 0;
+  bool Send(const EncodedChunk& chunk) { return SendEncoded(chunk, chunk.how.count); }
+  // `taken` of the elements are the server's: all of them, unless the chunk is of_vector.
+  virtual bool SendEncoded(const EncodedChunk& chunk, uint64_t taken) = 0;
 
   // Calls send(stripe, push) for each stripe of the vector that a server holds; one server holds
   // all of it. With several the calls are made at the same time, each from a thread of its own.

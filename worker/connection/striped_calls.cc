@@ -68,7 +68,7 @@ class StripedPush final : public OutgoingPush {
     });
   }
 
-  bool Send(const EncodedChunk& /*chunk*/) override {
+  bool SendEncoded(const EncodedChunk& /*chunk*/, uint64_t /*taken*/) override {
     refused_ = absl::InternalError("an encoded chunk is in no stripe; send it by SendEach()");
     open_ = false;
     return false;

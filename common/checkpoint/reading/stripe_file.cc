@@ -72,7 +72,7 @@ Metadata StripeMetadata(const StripeName& name, uint64_t optimizer_steps) {
 }
 
 Layout StripeLayout(const StripeName& name, const Layout& layout) {
-  return Stripes(layout.size(), name.stripes).LayoutOf(name.stripe, layout);
+  return layout.OfStripe(Stripes(layout.size(), name.stripes), name.stripe);
 }
 
 absl::Status ReadStripe(const ReadableFile& file, const ExpectedStripe& expected,

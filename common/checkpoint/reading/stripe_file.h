@@ -2,7 +2,7 @@
 //
 //   header   the stripe's name, under keys of the metadata that begin with "sluice:"
 //   data     the stripe's part of each tensor of the model, under the tensor's name, with the shape
-//            [length] (Stripes::LayoutOf); then the slots and the checksum, as in checkpoint_file.h
+//            [length] (Layout::OfStripe); then the slots and the checksum, as in checkpoint_file.h
 //
 // The layout of the whole vector is in the sequencer's file. So a reader brings it.
 

@@ -43,7 +43,7 @@ std::vector<std::string> PlanOf(const Layout& layout, const std::string& text) {
 std::vector<std::string> PlanOf(const Layout& layout, const std::string& text, uint32_t stripes,
                                 uint32_t stripe) {
   const EncodingChoice choice = Choice(text);
-  return NamesOf(PlanChunks(Stripes(layout.size(), stripes).LayoutOf(stripe, layout), choice));
+  return NamesOf(PlanChunks(layout.OfStripe(Stripes(layout.size(), stripes), stripe), choice));
 }
 
 // The blocks of the vector that the chunks of all stripes have: [begin, end) of each.
@@ -53,7 +53,7 @@ std::set<std::pair<uint64_t, uint64_t>> BlocksOf(const Layout& layout, const std
   const Stripes stripes(layout.size(), count);
   std::set<std::pair<uint64_t, uint64_t>> blocks;
   for (uint32_t stripe = 0; stripe < count; ++stripe) {
-    for (const PlannedChunk& chunk : PlanChunks(stripes.LayoutOf(stripe, layout), choice)) {
+    for (const PlannedChunk& chunk : PlanChunks(layout.OfStripe(stripes, stripe), choice)) {
       if (chunk.encoding == nullptr) continue;
       const uint64_t block = chunk.encoding->block();
       for (uint64_t begin = chunk.begin; begin < chunk.end; begin += block) {
@@ -94,13 +94,13 @@ TEST(EncodingChoiceTest, IsSparseIfAnyOfItIs) {
   EXPECT_TRUE(Choice("random-k,a=none").sparse());
 }
 
-TEST(EncodingChoiceTest, NamesAnEncodingOfMatrices) {
-  EXPECT_EQ(Choice("int8,a=sign").of_matrices(), nullptr);
-  for (const char* text : {"low-rank:2", "int8,a=low-rank:2", "auto:int8,low-rank:2"}) {
-    const EncodingChoice choice = Choice(text);
-    ASSERT_NE(choice.of_matrices(), nullptr) << text;
-    EXPECT_EQ(EncodingName(*choice.of_matrices()), "low-rank:2");
+TEST(EncodingChoiceTest, NamesACandidateForMatrices) {
+  for (const char* text : {"int8,a=sign", "low-rank:2", "auto:int8,a=low-rank:2"}) {
+    EXPECT_EQ(Choice(text).matrix_candidate(), nullptr) << text;
   }
+  const EncodingChoice choice = Choice("auto:int8,low-rank:2");
+  ASSERT_NE(choice.matrix_candidate(), nullptr);
+  EXPECT_EQ(EncodingName(*choice.matrix_candidate()), "low-rank:2");
 }
 
 TEST(EncodingChoiceTest, AutoIsPlainOrLosslessUnlessMoreIsAllowed) {
@@ -227,9 +227,30 @@ TEST(PlanChunksTest, AStripeHasTheEncodingThatTheWholeTensorHas) {
 TEST(PlanChunksTest, AStripeHasNoRows) {
   const EncodingChoice choice = Choice("float16");
   for (const PlannedChunk& chunk :
-       PlanChunks(Stripes(300000, 2).LayoutOf(1, Matrix(1000, 300)), choice)) {
+       PlanChunks(Matrix(1000, 300).OfStripe(Stripes(300000, 2), 1), choice)) {
     EXPECT_EQ(chunk.columns, 0u);
   }
+}
+
+// A bias, a matrix that low-rank makes smaller, one that it does not, and one of two chunks.
+TEST(PlanWholeTest, HasTheMatricesThatLowRankMakesSmaller) {
+  const Layout layout = *Layout::Create({{"bias", {1200}, {}, {}, 0, 1200},
+                                         {"w", {40, 50}, {}, {}, 1200, 2000},
+                                         {"thin", {600, 2}, {}, {}, 3200, 1200},
+                                         {"large", {1000, 300}, {}, {}, 4400, 300000}});
+  const EncodingChoice choice = Choice("low-rank:2,bias=int8");
+  EXPECT_THAT(
+      NamesOf(PlanWhole(layout, choice)),
+      ElementsAre("1200-3200 low-rank:2", "4400-266300 low-rank:2", "266300-304400 low-rank:2"));
+  const Stripes stripes(layout.size(), 2);
+  ASSERT_EQ(stripes.unit(), 512u);
+  std::vector<std::string> of_vector;
+  for (const PlannedChunk& chunk : PlanChunks(layout.OfStripe(stripes, 1), choice)) {
+    of_vector.push_back(std::to_string(chunk.begin) + "-" + std::to_string(chunk.end) +
+                        (chunk.of_vector ? " whole" : ""));
+  }
+  // The odd units. "thin" has a part of its own, which is sent as float32.
+  EXPECT_THAT(of_vector, ElementsAre("0-512", "512-1536 whole", "1536-2048", "2048-152064 whole"));
 }
 
 TEST(PlanChunksTest, BlocksAreTheSameWithAnyNumberOfStripes) {

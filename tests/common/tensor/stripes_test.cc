@@ -45,7 +45,7 @@ TEST(StripesTest, OneLargeTensorIsSharedByAllStripes) {
   std::vector<uint64_t> sizes;
   for (uint32_t i = 0; i < 4; ++i) {
     uint64_t size = 0;
-    for (const LayoutRange& range : stripes.LayoutOf(i, layout).ranges()) size += range.length;
+    for (const LayoutRange& range : layout.OfStripe(stripes, i).ranges()) size += range.length;
     sizes.push_back(size);
   }
   EXPECT_EQ(sizes[0] + sizes[1] + sizes[2] + sizes[3], 10'000'000u);
@@ -82,8 +82,8 @@ TEST(StripesTest, TheLayoutOfAStripeHasThePartsOfEachTensorThere) {
   const Layout layout =
       LayoutOf({{"a", 70}, {"mean", 50, RangeKind::kStatistic}, {"b", 4}, {"c", 176}});
   const Stripes stripes(layout.size(), 2);
-  const Layout first = stripes.LayoutOf(0, layout);
-  const Layout second = stripes.LayoutOf(1, layout);
+  const Layout first = layout.OfStripe(stripes, 0);
+  const Layout second = layout.OfStripe(stripes, 1);
   const auto a = LayoutRange{"a", {64}, RangeKind::kParameter, DataType::kFloat32, 0, 64};
   const auto c = LayoutRange{"c", {108}, RangeKind::kParameter, DataType::kFloat32, 64, 108};
   EXPECT_THAT(first.ranges(), ElementsAre(a, c));
@@ -99,25 +99,28 @@ TEST(StripesTest, TheLayoutOfAStripeNamesElementsOfTheWholeVector) {
   const Layout layout = LayoutOf({{"a", 70}, {"b", 230}});
   const Stripes stripes(layout.size(), 2);
   for (uint32_t stripe = 0; stripe < 2; ++stripe) {
-    const Layout part = stripes.LayoutOf(stripe, layout);
+    const Layout part = layout.OfStripe(stripes, stripe);
+    ASSERT_NE(part.stripe(), nullptr);
+    EXPECT_EQ(part.stripe()->index, stripe);
     for (uint64_t i = 0; i < part.size(); ++i) {
       EXPECT_EQ(part.ElementName(i), layout.ElementName(stripes.InVector(stripe, i)));
     }
     for (const LayoutRange& range : part.ranges()) {
-      EXPECT_EQ(part.WholeLength(range), layout.Find(range.name)->length);
+      EXPECT_EQ(part.WholeOf(range), *layout.Find(range.name));
     }
   }
-  EXPECT_EQ(layout.WholeLength(layout.ranges()[0]), 70u);
+  EXPECT_EQ(layout.WholeOf(layout.ranges()[0]), layout.ranges()[0]);
+  EXPECT_EQ(layout.stripe(), nullptr);
 }
 
 TEST(StripesTest, TheOnlyStripeHasTheLayoutOfTheVector) {
   const Layout layout = LayoutOf({{"a", 70}, {"b", 4}});
-  EXPECT_EQ(Stripes(layout.size(), 1).LayoutOf(0, layout).ranges(), layout.ranges());
+  EXPECT_EQ(layout.OfStripe(Stripes(layout.size(), 1), 0).ranges(), layout.ranges());
 }
 
 TEST(StripesTest, AStripeOfASmallModelMayBeEmpty) {
   const Layout layout = ParametersOnly(100);
-  EXPECT_EQ(Stripes(100, 3).LayoutOf(2, layout).size(), 0u);
+  EXPECT_EQ(layout.OfStripe(Stripes(100, 3), 2).size(), 0u);
 }
 
 }  // namespace

@@ -189,7 +189,8 @@ TEST(DecodeChunkChecksumTest, APayloadThatWasCutOnItsWayIsCorruptHoweverItIsRead
 TEST(DecodeEncodedChunkTest, HasAllThatADecoderMustKnow) {
   for (const char* encoding :
        {"float16", "int8", "top-k:0.1:float16", "random-k", "float32/planes/zstd"}) {
-    const EncodedChunk sent = Encoded(encoding, 77, 3000);
+    EncodedChunk sent = Encoded(encoding, 77, 3000);
+    sent.of_vector = sent.how.transform == ValueTransform::kInt8;
     v1::PushGradientsRequest message;
     ASSERT_TRUE(message.ParseFromString(BytesOf(EncodeChunk(sent))));
     for (const grpc::ByteBuffer& bytes : FormsOf(message)) {
@@ -198,6 +199,7 @@ TEST(DecodeEncodedChunkTest, HasAllThatADecoderMustKnow) {
       ASSERT_TRUE(chunk->encoded.has_value());
       EXPECT_EQ(chunk->offset, 77u);
       EXPECT_EQ(chunk->size(), 3000u);
+      EXPECT_EQ(chunk->encoded->of_vector, sent.of_vector);
       std::vector<float> expected(3000);
       std::vector<float> values(3000);
       ASSERT_THAT(DecodeValues(sent, absl::MakeSpan(expected), BuiltinTransforms()), IsOk());
@@ -205,6 +207,18 @@ TEST(DecodeEncodedChunkTest, HasAllThatADecoderMustKnow) {
                   IsOk());
       EXPECT_EQ(values, expected) << encoding;
     }
+  }
+}
+
+TEST(DecodeEncodedChunkTest, OnlyAnEncodedChunkMayBeOfTheWholeVector) {
+  v1::PushGradientsRequest message;
+  message.mutable_chunk()->set_of_vector(true);
+  message.mutable_chunk()->set_offset(8);
+  message.mutable_chunk()->set_payload("12345678");
+  for (const grpc::ByteBuffer& bytes : FormsOf(message)) {
+    EXPECT_THAT(DecodeChunk<v1::PushGradientsRequest>(bytes),
+                IsError(Reason::kBadChunk, HasSubstr("chunk at offset 8 is one of the whole vector "
+                                                     "(field of_vector) without an encoding")));
   }
 }
 
@@ -352,6 +366,7 @@ TYPED_TEST(DecodeChunkTest, NamesTheMessageThatTheBytesAreNot) {
 bool IsGood(const v1::TensorChunk& chunk) {
   if (chunk.has_shared()) return false;
   if (chunk.has_encoding()) return chunk.has_checksum() && FromProto(chunk.encoding()).ok();
+  if (chunk.of_vector()) return false;
   return chunk.payload().size() % sizeof(float) == 0 &&
          (!chunk.has_checksum() || chunk.checksum() == Checksum(chunk.payload()));
 }

@@ -37,7 +37,7 @@ class StripedWorld {
         parameters_(count),
         next_(count) {
     for (uint32_t i = 0; i < count; ++i) {
-      layouts_.push_back(std::make_shared<const Layout>(stripes_.LayoutOf(i, layout)));
+      layouts_.push_back(std::make_shared<const Layout>(layout.OfStripe(stripes_, i)));
       executors_.push_back(
           std::make_unique<StripeExecutor>(layout, optimizer, stripes_, i, serial_));
       parameters_[i].resize(stripes_.SizeOf(i));

@@ -56,7 +56,9 @@ class PartPush final : public OutgoingPush {
   bool Send(uint64_t offset, const SharedFloats& part) override {
     return push_->Send(offset, part);
   }
-  bool Send(const EncodedChunk& chunk) override { return push_->Send(chunk); }
+  bool SendEncoded(const EncodedChunk& chunk, uint64_t taken) override {
+    return push_->SendEncoded(chunk, taken);
+  }
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
     if (role_.server == 0 && !role_.parts->Await(attempt_)) return absl::CancelledError("given up");
     auto outcome = push_->Finish(summary);
@@ -114,7 +116,7 @@ class PartConnection final : public ServerConnection {
   }
   absl::StatusOr<Welcome> Open() {
     JoinRequest request = *role_.request;
-    request.layout = role_.stripes.LayoutOf(role_.server, role_.layout);
+    request.layout = role_.layout.OfStripe(role_.stripes, role_.server);
     auto welcome = connection_->Join(request);
     if (welcome.ok()) session_ = welcome->session;
     return welcome;
@@ -174,7 +176,7 @@ StripedWorlds::StripedWorlds(const Layout& layout, uint32_t servers, Transport t
                              const ShardOptions& options)
     : layout_(layout), stripes_(layout.size(), servers), transport_(transport) {
   for (uint32_t i = 0; i < servers; ++i) {
-    worlds_.push_back(std::make_unique<ServerWorld>(options, stripes_.LayoutOf(i, layout)));
+    worlds_.push_back(std::make_unique<ServerWorld>(options, layout.OfStripe(stripes_, i)));
   }
 }
 

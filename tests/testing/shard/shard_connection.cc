@@ -189,7 +189,7 @@ class ShardConnection::Push final : public OutgoingPush {
 
   Transfer transfer() const override { return {}; }
 
-  bool Send(const EncodedChunk& chunk) override {
+  bool SendEncoded(const EncodedChunk& chunk, uint64_t /*taken*/) override {
     TensorChunk encoded;
     encoded.offset = chunk.offset;
     encoded.encoded = chunk;

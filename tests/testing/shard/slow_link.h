@@ -41,7 +41,9 @@ class SlowPush final : public OutgoingPush {
   bool Send(uint64_t offset, const SharedFloats& part) override {
     return push_->Send(offset, part);
   }
-  bool Send(const EncodedChunk& chunk) override { return push_->Send(chunk); }
+  bool SendEncoded(const EncodedChunk& chunk, uint64_t taken) override {
+    return push_->SendEncoded(chunk, taken);
+  }
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
     auto outcome = push_->Finish(summary);
     stale_ = outcome.ok() && outcome->disposition == Disposition::kStaleDropped;

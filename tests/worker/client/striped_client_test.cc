@@ -150,17 +150,14 @@ TEST_P(StripedClientTest, SparseGradientsHaveTheSameBitsHoweverTheyAreSent) {
   }
 }
 
-TEST_P(StripedClientTest, RefusesEncodingsOfMatrices) {
+TEST_P(StripedClientTest, RefusesAutoWithAnEncodingOfMatrices) {
   const Layout layout = ParametersOnly(1000);
   StripedWorlds worlds(layout, 2, GetParam());
-  ParameterClient client(worlds.Connect(), EncodingOf("int8,w=low-rank:2"));
+  ParameterClient client(worlds.Connect(), EncodingOf("auto:int8,low-rank:2"));
   Values parameters(1000);
-  EXPECT_THAT(
-      client.Join(RequestFor(layout), absl::MakeSpan(parameters)),
-      IsError(
-          Reason::kBadArgument,
-          HasSubstr("--push-encoding=int8,w=low-rank:2 with several servers: the job has 2, each "
-                    "has a part of every matrix, and low-rank:2 needs whole ones; choose")));
+  EXPECT_THAT(client.Join(RequestFor(layout), absl::MakeSpan(parameters)),
+              IsError(Reason::kBadArgument,
+                      HasSubstr("with 2 servers: auto cannot choose low-rank:2 there")));
   EXPECT_EQ(worlds.world(0).Counters(), "0 received: ");
   EXPECT_EQ(worlds.world(0).shard().Sessions()[0].presence, Presence::kLeft);
 }

@@ -35,7 +35,7 @@ class Receiver final : public OutgoingPush {
     return true;
   }
 
-  bool Send(const EncodedChunk& chunk) override {
+  bool SendEncoded(const EncodedChunk& chunk, uint64_t /*taken*/) override {
     if (ended) return false;
     EXPECT_THAT(DecodeValues(chunk, absl::MakeSpan(values).subspan(chunk.offset, chunk.how.count),
                              BuiltinTransforms()),

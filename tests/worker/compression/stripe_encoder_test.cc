@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/encoding/codec.h"
+#include "common/tensor/stripe_span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -31,11 +32,21 @@ class StripeReceiver final : public OutgoingPush {
     if (!ended_) Put(offset, part.values);
     return !ended_;
   }
-  bool Send(const EncodedChunk& chunk) override {
+  bool SendEncoded(const EncodedChunk& chunk, uint64_t taken) override {
     if (ended_) return false;
     Values decoded(chunk.how.count);
     EXPECT_THAT(DecodeValues(chunk, absl::MakeSpan(decoded), BuiltinTransforms()), IsOk());
-    Put(chunk.offset, decoded);
+    if (chunk.of_vector) {
+      const StripeSpan<const float> own(stripes_, stripe_, chunk.offset, decoded);
+      EXPECT_EQ(own.size(), taken);
+      EXPECT_GT(taken, 0u);
+      Values part(own.size());
+      Gather(own, own.begin(), own.end(), part.data());
+      Put(own.begin(), part);
+      whole_bytes_ += chunk.payload.size();
+    } else {
+      Put(chunk.offset, decoded);
+    }
     ++encoded_;
     return true;
   }
@@ -44,6 +55,8 @@ class StripeReceiver final : public OutgoingPush {
   Transfer transfer() const override { return {}; }
 
   int encoded() const { return encoded_; }
+  // Of chunks of the whole vector.
+  uint64_t whole_bytes() const { return whole_bytes_; }
   uint64_t received() const { return received_; }
 
  private:
@@ -57,6 +70,7 @@ class StripeReceiver final : public OutgoingPush {
   Values& vector_;
   const bool ended_;
   int encoded_ = 0;
+  uint64_t whole_bytes_ = 0;
   uint64_t received_ = 0;
 };
 
@@ -71,7 +85,7 @@ class Servers final : public OutgoingPush {
   }
 
   bool Send(uint64_t, const SharedFloats&) override { return false; }
-  bool Send(const EncodedChunk&) override { return false; }
+  bool SendEncoded(const EncodedChunk&, uint64_t) override { return false; }
   bool SendEach(absl::FunctionRef<bool(uint32_t, OutgoingPush&)> send) override {
     bool open = true;
     for (uint32_t i = 0; i < stripes_.count(); ++i) open = send(i, *receivers_[i]) && open;
@@ -232,6 +246,88 @@ TEST(StripeEncoderTest, ChunksThatAreNotWorthItArePlainInTheirStripeOnly) {
   const uint64_t in_b = stripes.InVector(0, stripes.SizeOf(0) - 1);
   EXPECT_EQ(to.vector()[in_b], gradient[in_b]);
   EXPECT_EQ(to.vector()[stripes.InVector(1, 0)], gradient[stripes.InVector(1, 0)]);
+}
+
+// ---- Matrices in low-rank ----
+
+// Matrices of several chunks, of one, and of a few units; one that low-rank does not make smaller;
+// and tensors that are no matrices.
+Layout Matrices() {
+  return *Layout::Create({{"a", {700, 400}, {}, {}, 0, 280000},
+                          {"bias", {77}, {}, {}, 280000, 77},
+                          {"mean", {2000}, RangeKind::kStatistic, {}, 280077, 2000},
+                          {"b", {30, 5, 10}, {}, {}, 282077, 1500},
+                          {"vector", {1500}, {}, {}, 283577, 1500},
+                          {"thin", {1024, 2}, {}, {}, 285077, 2048},
+                          {"c", {300, 200}, {}, {}, 287125, 60000}});
+}
+
+TEST(StripeEncoderTest, MatricesInLowRankHaveTheBitsOfOneServer) {
+  const Layout layout = Matrices();
+  for (const char* choice : {"low-rank:2", "low-rank:3,c=int8", "float16,b=low-rank:1"}) {
+    const auto expected = Pushed(choice, layout, 1);
+    for (const uint32_t servers : {2, 3, 7}) {
+      EXPECT_TRUE(Pushed(choice, layout, servers) == expected) << choice << ", " << servers;
+    }
+  }
+}
+
+// "b" has 1500 elements, in three or four units of 512, and there are 9 servers.
+TEST(StripeEncoderTest, AMatrixGoesToTheServersThatHoldPartsOfIt) {
+  const Layout layout = Matrices();
+  GradientEncoder encoder(layout, EncodingOf("none,b=low-rank:1"), "a", 9);
+  encoder.Begin(Sequence(1), Step(1), 0);
+  Servers to(layout.size(), 9);
+  auto sent = encoder.NothingSent();
+  ASSERT_TRUE(encoder.Send(0, Share(Gradient(layout.size(), 1)), to, sent));
+  const Stripes stripes(layout.size(), 9);
+  for (uint32_t i = 0; i < 9; ++i) {
+    const bool holds = stripes.Before(i, 282077) < stripes.Before(i, 283577);
+    EXPECT_EQ(to.receiver(i).whole_bytes(), holds ? (30 + 50) * sizeof(float) : 0) << i;
+  }
+}
+
+TEST(StripeEncoderTest, AMatrixInLowRankLeavesWhenAllOfItHasCome) {
+  const Layout layout = Matrices();
+  const auto expected = Pushed("low-rank:2", layout, 3)[0];
+  GradientEncoder encoder(layout, EncodingOf("low-rank:2"), "a", 3);
+  encoder.Begin(Sequence(1), Step(1), 0);
+  Servers to(layout.size(), 3);
+  auto sent = encoder.NothingSent();
+  const SharedFloats gradient = Share(Gradient(layout.size(), 1));
+  for (size_t i = layout.ranges().size(); i-- > 1;) {
+    const LayoutRange& range = layout.ranges()[i];
+    ASSERT_TRUE(
+        encoder.SendEarly(range.offset, gradient.Part(range.offset, range.length), to, sent));
+  }
+  // All but "a".
+  uint64_t received = 0;
+  for (uint32_t i = 0; i < 3; ++i) received += to.receiver(i).received();
+  EXPECT_EQ(received, layout.size() - 280000);
+  ASSERT_TRUE(encoder.Send(0, gradient, to, sent));
+  EXPECT_TRUE(to.vector() == expected);
+  for (const Coverage& stripe : sent) EXPECT_THAT(stripe.CheckComplete(), IsOk());
+}
+
+// Each push of zeros brings more of what the first push has lost.
+TEST(StripeEncoderTest, WhatLowRankLosesComesLater) {
+  const Layout layout = *Layout::Create({{"w", {80, 90}, {}, {}, 0, 7200}});
+  GradientEncoder encoder(layout, EncodingOf("low-rank:1"), "a", 3);
+  Values left(layout.size(), 0.0F);
+  for (uint32_t push = 1; push <= 60; ++push) {
+    const Values gradient = push == 1 ? Gradient(layout.size(), 1) : Values(layout.size(), 0.0F);
+    encoder.Begin(Sequence(push), Step(push), 0);
+    Servers to(layout.size(), 3);
+    auto sent = encoder.NothingSent();
+    ASSERT_TRUE(encoder.Send(0, Share(gradient), to, sent));
+    encoder.End(true);
+    for (size_t i = 0; i < left.size(); ++i) left[i] += gradient[i] - to.vector()[i];
+  }
+  double before = 0;
+  double after = 0;
+  for (const float value : Gradient(layout.size(), 1)) before += value * value;
+  for (const float value : left) after += value * value;
+  EXPECT_LT(after, before / 4);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ class FakePush final : public OutgoingPush {
     server_.last_sent = part.values.data();
     return true;
   }
-  bool Send(const EncodedChunk&) override { return false; }
+  bool SendEncoded(const EncodedChunk&, uint64_t) override { return false; }
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
     server_.summary = summary;
     absl::Status end = call_.Enter(CallPhase::kFinish);

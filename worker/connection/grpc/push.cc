@@ -69,8 +69,8 @@ class GrpcPush final : public OutgoingPush {
     return memory_ != nullptr && memory_->IndexOf(part).has_value();
   }
 
-  bool Send(const EncodedChunk& chunk) override {
-    return open_ && Write(EncodeChunk(chunk), chunk.how.count);
+  bool SendEncoded(const EncodedChunk& chunk, uint64_t taken) override {
+    return open_ && Write(EncodeChunk(chunk), taken);
   }
 
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
@@ -114,13 +114,13 @@ class GrpcPush final : public OutgoingPush {
                        return WriteOfRows(chunk, count);
                      });
       } else {
-        SendEncoded(offset, gradient);
+        SendEncodedRows(offset, gradient);
       }
       offset += gradient.values.values.size();
     }
   }
 
-  void SendEncoded(uint64_t offset, const RowGradient& gradient) {
+  void SendEncodedRows(uint64_t offset, const RowGradient& gradient) {
     const absl::Span<const float> values = gradient.values.values;
     for (uint64_t begin = 0; open_ && begin < values.size(); begin += kMostEncoded) {
       const auto part = values.subspan(begin, kMostEncoded);
