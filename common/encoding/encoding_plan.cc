@@ -45,13 +45,14 @@ uint64_t ColumnsOf(const LayoutRange& range) {
 }
 
 // Whether the tensor is encoded from the whole vector, if that has several stripes. Where the
-// narrow matrices would not be smaller than the tensor, each stripe is sent as it is.
+// narrow matrices of its first chunk would be larger than the chunk, each stripe is sent as it is.
 bool IsEncodedWhole(const LayoutRange& tensor, const Encoding& encoding) {
   const uint64_t columns = ColumnsOf(tensor);
   if (encoding.transform != ValueTransform::kLowRank || columns == 0 || columns > kMostEncoded) {
     return false;
   }
-  return (tensor.length / columns + columns) * encoding.rank < tensor.length;
+  const uint64_t rows = std::min(tensor.length, kMostEncoded) / columns;
+  return (rows + columns) * encoding.rank <= rows * columns;
 }
 
 // The largest length of a chunk. A chunk of a matrix has whole rows, if a row fits into a chunk.
@@ -247,11 +248,10 @@ std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice&
       chunks.back().end = range.end();
     } else if (encoding == nullptr) {
       chunks.push_back({range.offset, range.end(), 0, nullptr});
-    } else if (layout.stripe() != nullptr && IsEncodedWhole(tensor, *encoding)) {
-      chunks.push_back({range.offset, range.end(), 0, encoding, false, /*of_vector=*/true});
     } else {
       const bool awaits_choice = choice.automatic() && encoding == &choice.encoding;
-      Cut({range.offset, range.end(), ColumnsOf(range), encoding, awaits_choice},
+      const bool elsewhere = layout.stripe() != nullptr && IsEncodedWhole(tensor, *encoding);
+      Cut({range.offset, range.end(), ColumnsOf(range), encoding, awaits_choice, elsewhere},
           BlockOf(MayBe(encoding, choice)), &chunks);
     }
   }

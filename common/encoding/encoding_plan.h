@@ -68,9 +68,8 @@ struct PlannedChunk {
   const Encoding* encoding =
       nullptr;                 // points into the choice, which outlives the plan; null: plain
   bool awaits_choice = false;  // the encoding is one of the choice's candidates
-  // In a stripe: nothing is encoded here. The whole tensor is, by PlanWhole(), since its encoding
-  // is one of matrices.
-  bool of_vector = false;
+  // In a stripe of gradients: the chunk is not sent. It is part of a chunk of PlanWhole().
+  bool elsewhere = false;
 };
 
 // A tensor with fewer elements is sent plain, unless an override names it.

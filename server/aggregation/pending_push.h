@@ -43,11 +43,9 @@ class PendingPush {
         arrived_(std::move(arrived)) {}
 
   // Takes a chunk of the vector or, from the vector's end on, of the rows. Returns the errors of
-  // TakeStripe(), StageChunk(), Reserve() and StagedRows, and BAD_ARGUMENT after the summary.
+  // StageChunk(), Reserve() and StagedRows, and BAD_ARGUMENT after the summary.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr,
                    const TransformRegistry* transforms = nullptr) {
-    const absl::Status taken = TakeStripe(*layout_, chunk);
-    if (!taken.ok()) return taken;
     return StageChunk(
         std::move(chunk), [this](uint64_t offset) { return ElementName(offset); }, transforms,
         parallel, [this](const TensorChunk& arrived) { return Reserve(arrived); },

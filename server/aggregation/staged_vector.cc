@@ -43,8 +43,8 @@ std::shared_ptr<FloatBuffer> InStripe(const TensorChunk& chunk, absl::Span<const
   return floats;
 }
 
-// Replaces an encoded payload by the decoded floats. The chunk was reserved, so the
-// size that it claims fits the layout.
+// Replaces an encoded payload by the decoded floats. The chunk was reserved, so the size that it
+// claims fits the layout, or that of the whole vector. DecodeValues() has a bound, too.
 absl::Status Decode(TensorChunk& chunk, const TransformRegistry& transforms) {
   auto floats = std::make_shared<FloatBuffer>(chunk.encoded->how.count);
   const absl::Status decoded = DecodeValues(*chunk.encoded, floats->span(), transforms);

@@ -47,9 +47,12 @@ void ChunkEncoder::ScaleLeftOver(float factor) {
 }
 
 bool ChunkEncoder::KeepsLeftOver(const PlannedChunk& chunk) const {
-  if (chunk.of_vector) return false;
+  if (chunk.elsewhere) return false;
   if (chunk.awaits_choice) return AnyLossy(encoding_.choice.candidates);
-  return chunk.encoding != nullptr && chunk.encoding->lossy();
+  if (chunk.encoding == nullptr) return false;
+  const bool is_sent_exactly =
+      chunk.encoding->transform == ValueTransform::kLowRank && chunk.columns == 0;
+  return chunk.encoding->lossy() && !is_sent_exactly;
 }
 
 const Encoding* ChunkEncoder::EncodingOf(size_t index) const {

@@ -13,29 +13,18 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/encoding/encoding_plan.h"
-#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/tensor/chunk_encoding.h"
 #include "common/tensor/stripes.h"
-#include "common/trace/trace.h"
+#include "worker/compression/gradient_encoding.h"
 #include "worker/compression/momentum_correction.h"
 
 namespace sluice {
-
-struct GradientEncoding {
-  EncodingChoice choice;
-  bool error_feedback = true;  // matters for lossy encodings and momentum correction
-  float momentum = 0;          // the optimizer's, if the choice corrects momentum
-  // Random numbers depend only on this seed, the worker, the push and the chunk.
-  uint64_t seed = 1;
-  Trace* trace = nullptr;  // of this process, if any; outlives the encoder
-  TransformRegistry transforms = BuiltinTransforms();  // has all that the choice names
-};
 
 // Used by one thread at a time. It holds one encoded push. For error feedback it holds two vectors
 // of the stripe's size, for momentum correction two more.
 class ChunkEncoder {
  public:
-  // `chunks` are of that stripe, or some of them. A chunk that has no encoding, or is of_vector, is
+  // `chunks` are of that stripe, or some of them. A chunk that has no encoding, or is elsewhere, is
   // not encoded here. `encoding` outlives this; its `choice.encoding` may change between two
   // pushes. `seed` is the worker's.
   ChunkEncoder(std::vector<PlannedChunk> chunks, Stripe stripe, const GradientEncoding& encoding,

@@ -13,9 +13,10 @@ GradientEncoder::GradientEncoder(const Layout& layout, GradientEncoding encoding
   for (uint32_t stripe = 0; stripe < servers; ++stripe) {
     encoders_.push_back(std::make_unique<StripeEncoder>(layout, stripes_, stripe, encoding_, seed));
   }
-  if (servers == 1) return;
-  whole_ = std::make_unique<ChunkEncoder>(PlanWhole(layout, encoding_.choice),
-                                          Stripe{Stripes(layout.size(), 1)}, encoding_, seed);
+  std::vector<PlannedChunk> whole = PlanWhole(layout, encoding_.choice);
+  if (servers == 1 || whole.empty()) return;
+  whole_ = std::make_unique<ChunkEncoder>(std::move(whole), Stripe{Stripes(layout.size(), 1)},
+                                          encoding_, seed);
 }
 
 template <typename Act>

@@ -25,6 +25,7 @@
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_floats.h"
 #include "worker/compression/chunk_encoder.h"
+#include "worker/compression/gradient_encoding.h"
 #include "worker/compression/joined_parts.h"
 #include "worker/compression/stripe_encoder.h"
 #include "worker/connection/server_connection.h"
@@ -80,7 +81,8 @@ class GradientEncoder {
   // Calls act(encoder) for each.
   template <typename Act>
   void ForEachEncoder(const Act& act);
-  // Encodes the chunks of whole_ that lie wholly in `part`.
+  // Encodes the chunks of whole_ that lie wholly in `part`, before anything of it is sent: that
+  // takes longer than sending what comes out.
   Chunks EncodeWhole(uint64_t offset, absl::Span<const float> part);
   // Sends the server of that stripe those of `chunks` that it needs and lacks.
   bool SendWhole(const Chunks& chunks, uint32_t stripe, OutgoingPush& push, Coverage& sent) const;
@@ -88,7 +90,7 @@ class GradientEncoder {
   GradientEncoding encoding_;
   const Stripes stripes_;
   std::vector<std::unique_ptr<StripeEncoder>> encoders_;  // one for each stripe
-  std::unique_ptr<ChunkEncoder> whole_;                   // of PlanWhole(); null with one stripe
+  std::unique_ptr<ChunkEncoder> whole_;                   // of PlanWhole(); null if it has none
   JoinedParts early_;                                     // of this push
   double learning_rate_ = 0;
 };

@@ -22,7 +22,7 @@ bool StripeEncoder::SendRange(const SharedStripe& part, uint64_t begin, uint64_t
   const auto first = std::partition_point(
       chunks.begin(), chunks.end(), [&](const PlannedChunk& chunk) { return chunk.end <= begin; });
   for (auto chunk = first; chunk != chunks.end() && chunk->begin < end; ++chunk) {
-    if (chunk->of_vector) continue;
+    if (chunk->elsewhere) continue;
     const auto index = static_cast<size_t>(chunk - chunks.begin());
     const uint64_t from = std::max(begin, chunk->begin);
     uint64_t to = std::min(end, chunk->end);

@@ -33,7 +33,7 @@ class StripeEncoder {
 
   // Sends what `sent` lacks of `part`: elements of plain chunks, and encoded chunks that lie wholly
   // in it. Notes that in `sent`, which counts the stripe's elements. False if the push has ended.
-  // It leaves out chunks that are encoded from the whole vector (PlannedChunk::of_vector).
+  // It leaves out chunks that are encoded from the whole vector (PlannedChunk::elsewhere).
   bool Send(const SharedStripe& part, OutgoingPush& push, Coverage& sent);
 
  private:

@@ -247,10 +247,20 @@ TEST(PlanWholeTest, HasTheMatricesThatLowRankMakesSmaller) {
   std::vector<std::string> of_vector;
   for (const PlannedChunk& chunk : PlanChunks(layout.OfStripe(stripes, 1), choice)) {
     of_vector.push_back(std::to_string(chunk.begin) + "-" + std::to_string(chunk.end) +
-                        (chunk.of_vector ? " whole" : ""));
+                        (chunk.elsewhere ? " whole" : ""));
   }
   // The odd units. "thin" has a part of its own, which is sent as float32.
   EXPECT_THAT(of_vector, ElementsAre("0-512", "512-1536 whole", "1536-2048", "2048-152064 whole"));
+}
+
+TEST(PlanWholeTest, LeavesOutMatricesOfWhichAChunkHasTooFewRows) {
+  const auto whole = [](uint32_t rows, uint32_t columns, const std::string& text) {
+    const EncodingChoice choice = Choice(text);
+    return NamesOf(PlanWhole(Matrix(rows, columns), choice)).size();
+  };
+  EXPECT_EQ(whole(64, 200000, "low-rank:4"), 0u);  // a chunk has one row
+  EXPECT_EQ(whole(64, 64, "low-rank:32"), 1u);  // as many numbers as the matrix, as with one server
+  EXPECT_EQ(whole(64, 63, "low-rank:32"), 0u);
 }
 
 TEST(PlanChunksTest, BlocksAreTheSameWithAnyNumberOfStripes) {

@@ -8,6 +8,7 @@
 #include "common/base/parallel.h"
 #include "common/encoding/codec.h"
 #include "common/encoding/transforms/builtin_transforms.h"
+#include "common/tensor/stripes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -100,6 +101,16 @@ TEST_F(SnapshotEncoderTest, OnAverageWorkersSeeWhatTheServerHas) {
   }
   EXPECT_GT(worst_once, 1e-3);
   EXPECT_LT(worst_mean, 2 * worst_once / kSteps);
+}
+
+// A stripe has no whole rows, so low-rank sends float32, in chunks that are not too large.
+TEST_F(SnapshotEncoderTest, AStripeOfALargeMatrixComesExactlyInLowRank) {
+  const Layout whole = *Layout::Create({{"w", {1000, 1000}, {}, {}, 0, 1000000}});
+  const Layout stripe = whole.OfStripe(Stripes(whole.size(), 2), 0);
+  ASSERT_GT(stripe.size(), kMostEncoded);
+  SnapshotEncoder encoder(stripe, *ParseEncoding("low-rank:2"), transforms_);
+  const Values values = Parameters(stripe.size());
+  EXPECT_TRUE(Pull(encoder, 1, values) == values);
 }
 
 }  // namespace

@@ -272,6 +272,44 @@ TEST(StripeEncoderTest, MatricesInLowRankHaveTheBitsOfOneServer) {
   }
 }
 
+// Units are whole blocks of signs.
+Layout LargeMatrices() {
+  return *Layout::Create({{"a", {1500, 400}, {}, {}, 0, 600000},
+                          {"bias", {77}, {}, {}, 600000, 77},
+                          {"c", {300, 200}, {}, {}, 600077, 60000}});
+}
+
+// What the servers have received of six pushes, each of which is sent twice. The third does not
+// count, and the learning rate changes.
+std::vector<Values> PushedWithTrouble(const std::string& choice, uint32_t servers) {
+  const Layout layout = LargeMatrices();
+  GradientEncoder encoder(layout, EncodingOf(choice), "a", servers);
+  std::vector<Values> received;
+  for (uint32_t push = 1; push <= 6; ++push) {
+    encoder.Begin(Sequence(push), Step(push), push < 5 ? 0.1 : 0.03);
+    const SharedFloats gradient = Share(Gradient(layout.size(), push));
+    Servers first(layout.size(), servers);
+    auto sent = encoder.NothingSent();
+    EXPECT_TRUE(encoder.Send(0, gradient, first, sent));
+    Servers again(layout.size(), servers);
+    sent = encoder.NothingSent();
+    EXPECT_TRUE(encoder.Send(0, gradient, again, sent));
+    EXPECT_TRUE(again.vector() == first.vector());
+    encoder.End(push != 3);
+    received.push_back(first.vector());
+  }
+  return received;
+}
+
+TEST(StripeEncoderTest, WhatLowRankLosesIsKeptAsWithOneServer) {
+  for (const char* choice : {"low-rank:2", "low-rank:2,c=sign", "sign:momentum,a=low-rank:2"}) {
+    const auto expected = PushedWithTrouble(choice, 1);
+    for (const uint32_t servers : {2, 5}) {
+      EXPECT_TRUE(PushedWithTrouble(choice, servers) == expected) << choice << ", " << servers;
+    }
+  }
+}
+
 // "b" has 1500 elements, in three or four units of 512, and there are 9 servers.
 TEST(StripeEncoderTest, AMatrixGoesToTheServersThatHoldPartsOfIt) {
   const Layout layout = Matrices();
