@@ -21,8 +21,11 @@ std::vector<BuiltWith> WireVersions();
 // a field that may be ignored begins none. 0 is that of programs that tell none.
 struct Revisions {
   uint32_t oldest = 0;
-  uint32_t newest = 1;
+  uint32_t newest = 2;
 };
+
+// From this one on, each of several servers takes lanes, and chunks of the whole vector.
+inline constexpr uint32_t kRevisionOfStripes = 2;
 
 // The revisions that this program's server serves.
 inline constexpr Revisions kServedRevisions;

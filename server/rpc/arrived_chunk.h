@@ -1,4 +1,4 @@
-// A chunk of a push that was received, and what it counts in WireBytes if it is taken.
+// A chunk of a push or an offer that was received, and what it counts in WireBytes if it is taken.
 
 #ifndef SLUICE_SERVER_RPC_ARRIVED_CHUNK_H_
 #define SLUICE_SERVER_RPC_ARRIVED_CHUNK_H_
@@ -13,12 +13,12 @@
 
 namespace sluice {
 
-// Returns the chunk in a message of PushGradients or PushLane, for the server that holds what
-// `layout` describes. Errors: those of DecodeChunk() and TakeStripe().
-inline absl::StatusOr<TensorChunk> ReadPushedChunk(const grpc::ByteBuffer& message,
-                                                   const SenderMemory& memory,
-                                                   const Layout& layout) {
-  absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message, memory);
+// Returns the chunk in `bytes`, a `Message`, for the server that holds what `layout` describes.
+// Errors: those of DecodeChunk() and TakeStripe().
+template <typename Message>
+absl::StatusOr<TensorChunk> ReadArrivedChunk(const grpc::ByteBuffer& bytes,
+                                             const SenderMemory& memory, const Layout& layout) {
+  absl::StatusOr<TensorChunk> chunk = DecodeChunk<Message>(bytes, memory);
   if (!chunk.ok()) return chunk;
   const absl::Status taken = TakeStripe(layout, *chunk);
   if (!taken.ok()) return taken;

@@ -136,7 +136,8 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void AddChunk() {
-    absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::InitializeParamsRequest>(message_);
+    absl::StatusOr<TensorChunk> chunk =
+        ReadArrivedChunk<v1::InitializeParamsRequest>(message_, nullptr, *parameters_->layout());
     const ArrivedChunk arrived(chunk, message_);
     const absl::Status added =
         chunk.ok() ? parameters_->Add(*std::move(chunk), nullptr, &transforms_) : chunk.status();

@@ -75,7 +75,7 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (push_ == nullptr) {
       Begin(ok);
     } else if (ok) {
-      Take(ReadPushedChunk(message_, nullptr, push_->layout()));
+      Take(ReadArrivedChunk<v1::PushGradientsRequest>(message_, nullptr, push_->layout()));
     } else {
       End(push_->error());
     }

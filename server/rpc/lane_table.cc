@@ -6,8 +6,10 @@
 namespace sluice {
 
 absl::Status NoSessionOfLane(SessionId session) {
-  return MakeError(Reason::kUnknownSession,
-                   absl::StrCat("session ", session.value(), " has ended; join again"));
+  return MakeError(
+      Reason::kUnknownSession,
+      absl::StrCat("session ", session.value(), " has ended, or has not begun at this server; ",
+                   "join again, or pull before the first lane"));
 }
 
 absl::Status TooManyLanes(size_t waiting) {

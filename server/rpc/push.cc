@@ -116,7 +116,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void Take() {
-    absl::StatusOr<TensorChunk> chunk = ReadPushedChunk(message_, memory_, gathered_->layout());
+    absl::StatusOr<TensorChunk> chunk =
+        ReadArrivedChunk<v1::PushGradientsRequest>(message_, memory_, gathered_->layout());
     if (unmapped_ && ReasonOf(chunk.status()) == Reason::kBadChunk) chunk = Unmapped();
     if (!chunk.ok() || chunk->work() <= kPartElements) return GoOnIf(TakeOne(std::move(chunk)));
     // The next message is read after that, so nothing else happens to the call meanwhile.

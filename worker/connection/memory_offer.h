@@ -1,4 +1,5 @@
-// The memory of a worker's gradients that it offers to a server, and whether the server reads it.
+// The memory of a worker's gradients that it offers to a server, and what the server has said of
+// it.
 
 #ifndef SLUICE_WORKER_CONNECTION_MEMORY_OFFER_H_
 #define SLUICE_WORKER_CONNECTION_MEMORY_OFFER_H_
@@ -18,7 +19,12 @@ class MemoryOffer {
   explicit MemoryOffer(std::shared_ptr<const SharedMemory> memory) : memory_(std::move(memory)) {}
 
   // Notes what the server says. Until then the memory is not shared.
-  void SetAccepted(bool accepted) { accepted_ = accepted && memory_ != nullptr; }
+  void SetAccepted(bool accepted) {
+    accepted_ = accepted && memory_ != nullptr;
+    answered_ = true;
+  }
+  // Whether the server has said anything: it knows the session.
+  bool answered() const { return answered_; }
   // This worker cannot read the server's memory, so that nothing is shared.
   void GiveUp() { given_up_ = true; }
 
@@ -29,6 +35,7 @@ class MemoryOffer {
 
  private:
   const std::shared_ptr<const SharedMemory> memory_;
+  std::atomic<bool> answered_{false};
   std::atomic<bool> accepted_{false};
   std::atomic<bool> given_up_{false};
 };

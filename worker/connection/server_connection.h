@@ -90,6 +90,10 @@ class OutgoingPush {
   // Any thread may call this. The method that runs, and those called later, then end soon.
   virtual void Cancel() = 0;
 
+  // Whether parts of it go through further connections. One of them may lose chunks, which the
+  // server then misses.
+  virtual bool has_lanes() const { return false; }
+
   // After Finish(): the gradient's transfer, from its first part to the answer. Unknown with
   // BatchIs::kInSummary, since parts then leave when they are computed.
   virtual Transfer transfer() const = 0;

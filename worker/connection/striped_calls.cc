@@ -96,7 +96,7 @@ class StripedPush final : public OutgoingPush {
       if (server == 0) outcome = *answer;
       return From(server, options_, CheckAnswer(server, *answer));
     });
-    if (!finished.ok()) return finished;
+    if (!finished.ok()) return IfLost(finished);
     return outcome;
   }
 
@@ -104,9 +104,21 @@ class StripedPush final : public OutgoingPush {
     for (const auto& push : pushes_) push->Cancel();
   }
 
+  bool has_lanes() const override {
+    return std::any_of(pushes_.begin(), pushes_.end(),
+                       [](const auto& push) { return push->has_lanes(); });
+  }
+
   Transfer transfer() const override { return Together(pushes_); }
 
  private:
+  // The first server, which may have no lanes, tells what another one misses. If a lane there may
+  // have lost it, the gradient is not at fault, and the push may be repeated.
+  absl::Status IfLost(const absl::Status& error) const {
+    if (!has_lanes() || ReasonOf(error) != Reason::kBadChunk) return error;
+    return absl::UnavailableError(absl::StrCat("a part of the push was lost: ", error.message()));
+  }
+
   absl::Status CheckAnswer(uint32_t server, const PushOutcome& answer) const {
     if ((answer.disposition == Disposition::kPartTaken) != (server > 0)) {
       return absl::InternalError(absl::StrCat(

@@ -63,12 +63,8 @@ class StripedConnection final : public ServerConnection {
              return server == nullptr || server->stays_on_machine();
            });
   }
-  bool measures_push() const override {
-    return first_->measures_push() ||
-           std::any_of(servers_.begin(), servers_.end(), [](const auto& server) {
-             return server != nullptr && server->measures_push();
-           });
-  }
+  // The others measure the pushes that the first one wants without pauses.
+  bool measures_push() const override { return first_->measures_push(); }
 
   void UsePullEncoding(const Encoding& encoding) override {
     pull_encoding_ = encoding;

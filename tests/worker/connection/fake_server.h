@@ -38,6 +38,7 @@ class FakeServer {
   PullHeader header;
   Values parameters;         // what pulls bring
   bool overwritten = false;  // while they are read
+  bool has_lanes = false;    // pushes have
 
   // ---- What it has seen ----
   Values received;  // of the latest push or offer
@@ -52,6 +53,8 @@ class FakeServer {
   std::vector<RowIds> wanted;  // of the latest pull of rows
   PushSummary summary;
   Encoding encoding;
+  SessionId session;      // what BeginSession() said
+  uint64_t elements = 0;  // likewise
   int joins = 0;
   int reconnects = 0;
   std::atomic<int> open{0};       // pushes, pulls and offers
@@ -103,6 +106,7 @@ class FakePush final : public OutgoingPush {
     return true;
   }
   bool SendEncoded(const EncodedChunk&, uint64_t) override { return false; }
+  bool has_lanes() const override { return server_.has_lanes; }
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
     server_.summary = summary;
     absl::Status end = call_.Enter(CallPhase::kFinish);
@@ -201,6 +205,11 @@ class FakeConnection final : public ServerConnection {
     server_.received.assign(elements, -1);
     server_.sends.clear();
     return std::make_unique<FakePush>(server_);
+  }
+  void BeginSession(SessionId session, uint64_t elements,
+                    std::shared_ptr<const SharedMemory>) override {
+    server_.session = session;
+    server_.elements = elements;
   }
   void UsePullEncoding(const Encoding& encoding) override { server_.encoding = encoding; }
   bool stays_on_machine() const override { return true; }

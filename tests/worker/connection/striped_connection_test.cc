@@ -228,6 +228,16 @@ TEST_F(StripedConnectionTest, NumbersRiseWithinASession) {
   EXPECT_EQ(servers_[1].joins, 0);
 }
 
+TEST_F(StripedConnectionTest, TheOtherServersLearnTheSessionAndHowMuchTheyHold) {
+  servers_[0].welcome.session = SessionId(5);
+  ASSERT_THAT(Join(1000), IsOk());
+  EXPECT_EQ(servers_[0].session, SessionId());  // it has made it
+  for (uint32_t i = 1; i < kServers; ++i) {
+    EXPECT_EQ(servers_[i].session, SessionId(5));
+    EXPECT_EQ(servers_[i].elements, stripes_.SizeOf(i));
+  }
+}
+
 TEST_F(StripedConnectionTest, EveryServerLearnsTheEncodingOfPulls) {
   Encoding encoding;
   encoding.transform = ValueTransform::kFloat16;
@@ -526,6 +536,19 @@ TEST_F(StripedConnectionTest, TheSequencersErrorSaysMore) {
   servers_[1].fault = absl::CancelledError("the pull was dropped");
   servers_[1].on_fault = [&] { dropped.Notify(); };
   EXPECT_THAT(Pull(), IsError(Reason::kDraining, HasSubstr("going down")));
+}
+
+// The sequencer tells what another server misses, and may have no lanes itself.
+TEST_F(StripedConnectionTest, APushOfWhichALaneMayHaveLostAPartMayBeRepeated) {
+  ASSERT_THAT(Join(1000), IsOk());
+  servers_[0].fails = {CallPhase::kFinish};
+  servers_[0].fault = MakeError(Reason::kBadChunk, "elements are missing");
+  EXPECT_THAT(Push(Counting(1000)).status(), IsError(Reason::kBadChunk, _));
+  servers_[1].has_lanes = true;
+  EXPECT_THAT(Push(Counting(1000)).status(),
+              HasCode(kUnavailable, "a part of the push was lost: elements are missing"));
+  servers_[0].fault = MakeError(Reason::kNotFinite, "w[3] is nan");
+  EXPECT_THAT(Push(Counting(1000)).status(), IsError(Reason::kNotFinite, _));
 }
 
 TEST_F(StripedConnectionTest, OnlyTheSequencerAnswersAPush) {

@@ -64,8 +64,10 @@ class GrpcConnection final : public ServerConnection {
     const auto event = NextMessage(absl::InfiniteDuration());
     if (!event.ok()) return event.status();
     if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
-    const absl::Status fits = CheckServerRevision(options_.revisions, event->welcome().protocol(),
-                                                  event->welcome().version());
+    Revisions needed = options_.revisions;
+    if (event->welcome().servers_size() > 1) needed.oldest = kRevisionOfStripes;
+    const absl::Status fits =
+        CheckServerRevision(needed, event->welcome().protocol(), event->welcome().version());
     if (!fits.ok()) {
       EndSession();
       return fits;
@@ -217,9 +219,10 @@ class GrpcConnection final : public ServerConnection {
 
   ConnectionChooser* chooser() { return chooser_.has_value() ? &*chooser_ : nullptr; }
 
-  // The lanes of the next push or pull.
+  // The lanes of the next push or pull. A server of several may not know the session yet. It would
+  // refuse lanes, and miss what they bring.
   LaneUse UseLanes() {
-    if (id_ == SessionId() || SharesMemory()) return LaneUse();
+    if (offer_ == nullptr || !offer_->answered() || SharesMemory()) return LaneUse();
     LaneUse use;
     use.lanes = lanes_.Get((chooser_.has_value() ? chooser_->count() : connections_) - 1);
     if (use.lanes.empty()) return use;

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -75,7 +76,10 @@ class GrpcPullCall {
     return header;
   }
 
-  void Cancel() { stream_.Cancel(); }
+  void Cancel() {
+    cancelled_ = true;
+    stream_.Cancel();
+  }
   const Transfer& transfer() const { return transfer_; }
   bool wrote() const { return wrote_; }
 
@@ -135,6 +139,7 @@ class GrpcPullCall {
       const absl::Status taken = sink.Take(bytes);
       if (!taken.ok()) return taken;
     }
+    if (cancelled_) return absl::CancelledError("the pull was cancelled");  // and so are its lanes
     const absl::Status complete = sink.AwaitComplete();
     if (!complete.ok()) return complete;
     transfer_ = {sink.bytes(), RealClock().Now() - begin};
@@ -146,6 +151,7 @@ class GrpcPullCall {
   SharedParameters* const shared_;
   const GrpcPullOptions options_;
   GrpcStream stream_;
+  std::atomic<bool> cancelled_{false};
   bool ended_ = false;  // by the server
   bool wrote_ = false;  // to the parameters
   Transfer transfer_;

@@ -98,7 +98,12 @@ class GrpcPush final : public OutgoingPush {
     return FromProto(*answer);
   }
 
-  void Cancel() override { stream_.Cancel(); }
+  void Cancel() override {
+    stream_.Cancel();
+    for (const auto& lane : lanes_) lane->Cancel();
+  }
+
+  bool has_lanes() const override { return !lanes_.empty(); }
 
   Transfer transfer() const override { return transfer_; }
 

@@ -36,6 +36,9 @@ class GrpcPushLane {
   void End();
   absl::Status Await() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Any thread may call it. Await() then ends soon.
+  void Cancel() { stream_.Cancel(); }
+
  private:
   // Chunks that wait or are being sent. With one of each, the lane is never idle.
   static constexpr int kMostOffered = 2;
