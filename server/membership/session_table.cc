@@ -7,6 +7,16 @@
 #include "common/base/error.h"
 
 namespace sluice {
+namespace {
+
+// Whether `later` is of the same process as `earlier`, and no other one had the name in between:
+// then the answers were discarded, and the process may have begun to count its pushes anew.
+bool GoesOn(const SessionRecord& earlier, const SessionRecord& later) {
+  return earlier.process_nonce == later.process_nonce && earlier.replaced == later.replaced &&
+         earlier.last_sequence <= later.last_sequence;
+}
+
+}  // namespace
 
 void SessionTable::Restore(const std::vector<SessionRecord>& workers, bool forgot_workers,
                            Step step, absl::Time now) {
@@ -19,7 +29,7 @@ void SessionTable::RestoreWorker(const SessionRecord& worker, Step step, absl::T
   SessionRecord& record = records_[worker.worker];
   EndSession(record);
   SessionRecord later = worker;
-  if (record.process_nonce == worker.process_nonce) {
+  if (GoesOn(record, worker)) {
     later.answers.insert(record.answers.begin(), record.answers.end());
     while (later.answers.size() > SessionRecord::kStoredAnswers) {
       later.answers.erase(later.answers.begin());

@@ -278,6 +278,8 @@ class RestoredTableTest : public SessionTableTest {
   void OpenThatPushed(const JoinRequest& request) {
     Set(Open(request), &SessionRecord::last_sequence, Sequence(1));
   }
+
+  SessionRecord restored_;
 };
 
 TEST_F(RestoredTableTest, DoesNotRememberAProcessWhoseNameAnotherTook) {
@@ -289,6 +291,31 @@ TEST_F(RestoredTableTest, DoesNotRememberAProcessWhoseNameAnotherTook) {
   EXPECT_TRUE(table_.Remembers(Worker("a", 13)));
   EXPECT_TRUE(table_.Remembers(Worker("a", 14)));
   EXPECT_TRUE(table_.Remembers(Worker("b", 11)));
+}
+
+TEST_F(RestoredTableTest, AJournaledStepAddsToTheAnswersOfAProcess) {
+  OpenThatPushed(Worker("a", 11));
+  restored_ = *table_.FindAlive("a");
+  restored_.answers[Sequence(1)] = {};
+  table_.RestoreWorker(restored_, Step(5), kNow);
+  SessionRecord later = restored_;
+  later.answers = {{Sequence(2), {}}};
+  later.last_sequence = Sequence(2);
+  table_.RestoreWorker(later, Step(6), kNow);
+  EXPECT_EQ(table_.FindAlive("a")->answers.size(), 2u);
+}
+
+TEST_F(RestoredTableTest, AJournaledStepDropsTheAnswersOfAProcessWhoseNameAnotherTookMeanwhile) {
+  OpenThatPushed(Worker("a", 11));
+  restored_ = *table_.FindAlive("a");
+  restored_.answers[Sequence(1)] = {};
+  table_.RestoreWorker(restored_, Step(5), kNow);
+  SessionRecord later = restored_;  // it came back, and counts its pushes anew
+  later.replaced = {ProcessNonce(11), ProcessNonce(12)};
+  later.answers = {{Sequence(3), {}}};
+  later.last_sequence = Sequence(3);
+  table_.RestoreWorker(later, Step(6), kNow);
+  EXPECT_EQ(table_.FindAlive("a")->answers.size(), 1u);
 }
 
 TEST_F(RestoredTableTest, RemembersAProcessThatHadNothingToLoseWhenAnotherTookItsName) {
