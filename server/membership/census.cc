@@ -24,8 +24,8 @@ Census::Tally Census::TallyOf(const SessionRecord& record) const {
   tally.connected = record.joined && record.presence == Presence::kPresent;
   tally.joined = record.joined && record.alive();
   tally.evicted = record.joined && record.presence == Presence::kEvicted && !record.banned;
-  tally.part = record.alive() && record.IsPartOf(step_);
   if (!record.alive()) return tally;
+  tally.waits = record.IsPartOf(step_) || record.active_from > step_;
   tally.member = record.IsMemberOf(step_);
   tally.missing = record.IsMissingFrom(step_);
   if (!tally.member) tally.active_from = record.active_from;
@@ -79,7 +79,7 @@ void Census::AddToTotals(const Tally& tally, uint32_t one) {
   workers_.open += tally.joined ? one : 0;
   workers_.evicted += tally.evicted ? one : 0;
   members_ += tally.member ? one : 0;
-  part_ += tally.part ? one : 0;
+  waiting_ += tally.waits ? one : 0;
 }
 
 void Census::BeginStep(Step step) {

@@ -38,8 +38,9 @@ class Census {
   uint32_t members() const { return members_; }
   uint32_t missing() const { return static_cast<uint32_t>(missing_.size()); }
   absl::optional<Rank> first_missing() const;
-  // Whether the latest push of each open worker is part of the current step.
-  bool all_are_part() const { return part_ == open(SessionRole::kWorker); }
+  // Whether the latest push of each open worker is part of the current step, or it takes part from
+  // a later step on.
+  bool all_wait() const { return waiting_ == open(SessionRole::kWorker); }
   // The names that have contributed to the current step, also those that have gone or that another
   // process has taken; and those whose latest push is part of it.
   const absl::flat_hash_set<const SessionRecord*>& of_step() const { return of_step_; }
@@ -61,7 +62,7 @@ class Census {
     bool evicted = false;
     bool member = false;
     bool missing = false;
-    bool part = false;
+    bool waits = false;
     bool excused = false;
     uint64_t clock = 0;
     absl::optional<Step> active_from;      // if it takes part from a later step
@@ -84,7 +85,7 @@ class Census {
   Totals totals_[2];
   WorkerCounts workers_;
   uint32_t members_ = 0;
-  uint32_t part_ = 0;
+  uint32_t waiting_ = 0;
   std::set<Rank> missing_;
   absl::flat_hash_set<const SessionRecord*> of_step_;
   std::multimap<Step, const SessionRecord*> joining_;  // by the step that they take part from

@@ -136,8 +136,9 @@ class SessionTable {
   // The first `most` records of workers whose names are greater than `name`, in order of name.
   std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;
   ObserverPlaces PlacesFor(const std::string& observer) const;
-  // Whether the latest push of each open worker is part of the current step.
-  bool AllArePart() const { return census_.all_are_part(); }
+  // Whether the latest push of each open worker is part of the current step, or it takes part from
+  // a later step on. Then no worker makes the step complete while it waits for its answer.
+  bool AllWait() const { return census_.all_wait(); }
   // Calls LeaveOut() of each record for the current step.
   void LeaveOut();
   // The records of names that have contributed to the current step, reduced by OnlyOf(), in order

@@ -25,7 +25,7 @@ struct StepProgress {
   uint32_t members = 0;      // workers that take part in the step
   uint32_t missing = 0;      // members that have not contributed, and those that are absent
   uint32_t absent = 0;       // workers that the first step waits for and that have not joined
-  bool all_wait = false;     // with a journal: every worker waits for this step's answer
+  bool all_wait = false;     // with a journal: every worker waits, for this step or a later one
   uint32_t joining = 0;      // workers that take part from the next step
   uint64_t slowest = 0;      // the lowest clock of a member
 };

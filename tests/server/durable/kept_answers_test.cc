@@ -30,7 +30,10 @@ class KeptAnswersTest : public ::testing::Test {
 
   // Finishes a push whose answer may come later.
   std::shared_ptr<Answer> Push(const char* name, uint64_t step, const Values& gradient) {
-    auto push = world_->Begin(name, step);
+    return Finish(world_->Begin(name, step), gradient);
+  }
+
+  std::shared_ptr<Answer> Finish(std::unique_ptr<PendingPush> push, const Values& gradient) {
     EXPECT_THAT(push->Add(ChunkOf(0, gradient)), IsOk());
     auto answer = std::make_shared<Answer>();
     world_->shard().FinishPush(std::move(push), [answer](const auto& told) { *answer = told; });
@@ -99,6 +102,19 @@ TEST_F(KeptAnswersTest, AStepIsMadeOnceEveryWorkerWaitsForIt) {
   const auto a = Push("a", 0, {1, 1, 1});
   EXPECT_EQ(world_->step(), 0u);
   const auto b = Push("b", 0, {3, 3, 3});
+  EXPECT_EQ(world_->step(), 1u);
+  world_->shard().OnDurable(Step(1));
+  EXPECT_TRUE(a->has_value() && b->has_value());
+}
+
+TEST_F(KeptAnswersTest, AStepIsMadeThoughAWorkerTakesPartFromTheNext) {
+  Start(Sync(2), {"a", "b"});
+  auto of_a = world_->Begin("a", 0);
+  ASSERT_EQ(world_->Join("c")->step, Step(1));
+  ASSERT_THAT(world_->shard().SetConsistency(Async(5).consistency), IsOk());
+  const auto b = Push("b", 0, {3, 3, 3});
+  EXPECT_EQ(world_->step(), 0u);
+  const auto a = Finish(std::move(of_a), {1, 1, 1});
   EXPECT_EQ(world_->step(), 1u);
   world_->shard().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value() && b->has_value());
