@@ -71,7 +71,8 @@ void Coordinator::OnAccumulated(const Contribution& contribution, Completions* c
   const SessionRecord* const worker = roster_.sessions().FindAlive(contribution.rank.second);
   if (worker != nullptr) pulls_.NoteSession(worker->session);
   admission_.Release(contribution.header.session);
-  Settle(completions);
+  // OnApplied() follows: with a journal, the step then occupies the vector that this one has left.
+  if (!applying_) Settle(completions);
 }
 
 void Coordinator::OnApplied(const StepNorms& norms, Completions* completions) {

@@ -120,6 +120,24 @@ TEST_F(KeptAnswersTest, AStepIsMadeThoughAWorkerTakesPartFromTheNext) {
   EXPECT_TRUE(a->has_value() && b->has_value());
 }
 
+TEST_F(KeptAnswersTest, AStepThatIsNotDurableOccupiesTheVectorOfItsLastGradient) {
+  ShardOptions options = Async(1);
+  options.max_in_flight_bytes = 4 * 3 * sizeof(float);  // four vectors; one is reserved for "a"
+  Start(options, {"a", "b", "c", "d", "e"});
+  auto of_b = world_->Begin("b", 0);
+  auto of_c = world_->Begin("c", 0);
+  auto of_d = world_->Begin("d", 0);
+  TestStart of_e = world_->BeginAs(world_->NextHeader("e", 0));
+  Finish(std::move(of_b), {1, 1, 1});
+  EXPECT_EQ(world_->step(), 1u);
+  EXPECT_FALSE(of_e.told());
+  world_->shard().OnDurable(Step(1));
+  ASSERT_TRUE(of_e.told());
+  world_->shard().AbandonPush(std::move(of_c), Abandoned::kAborted);
+  world_->shard().AbandonPush(std::move(of_d), Abandoned::kAborted);
+  world_->shard().AbandonPush(of_e.Take(), Abandoned::kAborted);
+}
+
 TEST_F(KeptAnswersTest, WhatIsLeftOutOfNoStepInParticularDoesNotWait) {
   ShardOptions options = Async(1);
   options.guards.skip_not_finite = true;
