@@ -59,6 +59,7 @@ class GoodWorker {
     const SimulatedPush& push = world_.push(*push_);
     if (push.arriving) chaos_.Complete(*push_);
     if (!world_.ok() || !push.told.has_value()) return;
+    if (push.whole && push.answers == 0) return;  // its step is not on all disks
     // What it pushed before may stand in its way: it waits for its turn.
     answered_ = push.told->answered;
     const auto* const known = world_.oracle().workers().Of(push.header.session.value());
@@ -129,6 +130,7 @@ void Round(const Scenario& scenario, Chaos& chaos, World& world, const GoodWorke
     if (world.ok() && !world.oracle().initialized() && !sessions.empty()) {
       world.Initialize(sessions.front(), chaos.DrawGradient());
     }
+    if (world.ok()) world.Sync();
   }
   while (world.ok() && !world.Arriving().empty()) FinishArriving(chaos, world);
   if (world.ok()) world.Pass(scenario.options.lease / 4, SessionsOf(chaos, workers));

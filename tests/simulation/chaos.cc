@@ -263,7 +263,7 @@ void Chaos::CancelPull() {
 
 void Chaos::Act() {
   if (processes_.empty()) return JoinSomebody();
-  if (scenario_.servers > 1 && dice_.Percent(5)) return DisturbServers();
+  if (scenario_.has_disks() && dice_.Percent(5)) return DisturbServers();
   if (std::exchange(returns_, world_.returns()) != world_.returns()) return ComeBack();
   const uint64_t roll = dice_.Below(100);
   if (roll < 42) return PushSomething();

@@ -47,7 +47,7 @@ void Chaos::Operate() {
 // The server dies. Most of its workers notice at once and come back, also some that others have
 // replaced.
 void Chaos::Recover() {
-  if (scenario_.servers > 1) return DisturbServers();
+  if (scenario_.has_disks()) return DisturbServers();
   if (!world_.oracle().initialized() || world_.oracle().draining()) return;
   if (!world_.has_checkpoint() || dice_.Percent(40)) return world_.TakeCheckpoint();
   world_.Restart();
@@ -55,12 +55,16 @@ void Chaos::Recover() {
 }
 
 // One of several servers will be killed, or a checkpoint is taken. Other events may come between
-// its parts.
+// its parts. Or there is no space on a disk, for a while.
 void Chaos::DisturbServers() {
   if (world_.oracle().draining()) return;
+  if (scenario_.journal && dice_.Percent(25)) {
+    if (dice_.Percent(60)) return world_.FreeDisks();
+    return world_.FillDisk(static_cast<uint32_t>(dice_.Below(scenario_.servers)));
+  }
   if (world_.oracle().initialized() && dice_.Percent(60)) return world_.TakeCheckpoint();
   const auto server = static_cast<uint32_t>(dice_.Below(scenario_.servers));
-  world_.Kill(server, dice_.Percent(30) ? 0 : dice_.Below(200));
+  world_.Kill(server, dice_.Percent(30) ? 0 : dice_.Below(scenario_.servers > 1 ? 200 : 20));
 }
 
 void Chaos::ComeBack() {

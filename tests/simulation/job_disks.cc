@@ -35,16 +35,7 @@ ShardCheckpoint SavedState(const ShardCheckpoint& checkpoint) {
   saved.workers = checkpoint.workers;
   saved.forgot_workers = checkpoint.forgot_workers;
   saved.optimizer_steps = checkpoint.optimizer_steps;
-  for (SessionRecord& worker : saved.workers) {
-    worker.presence = worker.alive() ? Presence::kLost : Presence::kEvicted;
-    worker.awaited_until = absl::InfinitePast();
-    worker.contributed.reset();
-    worker.excused = false;
-    worker.active_from = Step();
-    worker.session = SessionId();
-    worker.served = TimeSpans();
-    for (auto& answer : worker.answers) answer.second.part_of.reset();
-  }
+  for (SessionRecord& worker : saved.workers) worker = SavedWorker(worker);
   return saved;
 }
 
@@ -58,7 +49,7 @@ JobDisks::JobDisks(const Scenario& scenario) : keep_(1 + scenario.link_seed % 3)
 void JobDisks::Begin(Incarnation incarnation, Step begin) {
   begun_[incarnation] = begin;
   reached_ = begin;
-  takes_ = 0;
+  heard_.assign(stripes_.size(), {});
 }
 
 uint64_t JobDisks::LostSteps(Step begin) const {
@@ -107,13 +98,16 @@ void JobDisks::SaveOwn() {
 bool JobDisks::WriteState() {
   if (taken_.empty()) return false;
   SaveOwn();
-  if (!taken_.front().state->elsewhere->complete()) return false;
+  SavedStripes* const elsewhere = taken_.front().state->elsewhere.get();  // null: none
+  if (elsewhere != nullptr && !elsewhere->complete()) return false;
   const Taken taken = std::move(taken_.front());
   taken_.pop_front();
-  const auto checksums = taken.state->elsewhere->Await();
-  if (!checksums.ok()) return false;  // the server has stopped to wait
   Checkpoint checkpoint = {SavedState(*taken.state), taken.expected};
-  checkpoint.state.stripes = *checksums;
+  if (elsewhere != nullptr) {
+    const auto checksums = elsewhere->Await();
+    if (!checksums.ok()) return false;  // the server has stopped to wait
+    checkpoint.state.stripes = *checksums;
+  }
   checkpoint.state.stripes.insert(checkpoint.state.stripes.begin(), *taken.own);
   for (uint32_t server = 0; server < stripes_.size(); ++server) {
     CheckStripe(taken, server, checkpoint.state.stripes[server]);
@@ -129,6 +123,48 @@ void JobDisks::Finish() {
   while (WriteState()) {
   }
   Forget();
+}
+
+void JobDisks::Forget() {
+  taken_.clear();
+  takes_ = 0;
+}
+
+// ---- Journals ----
+
+Step JobDisks::HeardDurable() const {
+  if (whole_.empty()) return Step();
+  const auto least = std::min_element(
+      heard_.begin(), heard_.end(),
+      [](const JournalReport& a, const JournalReport& b) { return a.durable < b.durable; });
+  return least->durable;
+}
+
+absl::Status JobDisks::HeardStopped() const {
+  for (const JournalReport& journal : heard_) {
+    if (!journal.stopped.ok()) return journal.stopped;
+  }
+  return absl::OkStatus();
+}
+
+// Without a checkpoint, no step can be made again.
+Step JobDisks::Durable() const {
+  const Step begin = begun_.rbegin()->second;
+  if (whole_.empty()) return begin;
+  Step least = stripes_[0].journal().durable();
+  for (const StripeDisk& disk : stripes_) least = std::min(least, disk.journal().durable());
+  return std::max(begin, least);
+}
+
+bool JobDisks::AnyWaiting() const {
+  return std::any_of(stripes_.begin(), stripes_.end(),
+                     [](const StripeDisk& disk) { return disk.journal().waiting() > 0; });
+}
+
+bool JobDisks::AnyStopped() const {
+  return std::any_of(stripes_.begin(), stripes_.end(), [](const StripeDisk& disk) {
+    return disk.journal().full() && disk.journal().waiting() > 0;
+  });
 }
 
 // ---- Checks ----
@@ -148,11 +184,16 @@ void JobDisks::CheckStripe(const Taken& taken, uint32_t server, uint64_t checksu
 }
 
 void JobDisks::CheckReports() {
+  const Step begin = begun_.rbegin()->second;
+  if (std::max(begin, HeardDurable()) != Durable()) {
+    Fail(absl::StrCat("step ", Durable().value(),
+                      " is on all disks, and the first server knows of ", HeardDurable().value()));
+  }
   for (const Taken& taken : taken_) {
     const bool saved = std::all_of(stripes_.begin() + 1, stripes_.end(), [&](const auto& disk) {
       return disk.SavedBy(taken.key().incarnation) >= taken.number;
     });
-    if (taken.state->elsewhere->complete() != saved) {
+    if (taken.state->elsewhere != nullptr && taken.state->elsewhere->complete() != saved) {
       Fail(absl::StrCat("the checkpoint of step ", taken.state->step.value(),
                         saved ? " is saved, and the first server has not heard it"
                               : " counts as saved by all servers, and is not"));

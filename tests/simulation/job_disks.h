@@ -1,6 +1,6 @@
-// What the servers of a job with several have on their disks. World plays with it what
-// server/durable does on server 0: it writes the state file of a checkpoint last, and counts the
-// steps that are lost.
+// What the servers of a job have on their disks. World plays with it what server/durable does on
+// server 0: it writes the state file of a checkpoint last, counts the steps that are lost, and
+// knows from which step on the journals of all servers have all.
 
 #ifndef SLUICE_TESTS_SIMULATION_JOB_DISKS_H_
 #define SLUICE_TESTS_SIMULATION_JOB_DISKS_H_
@@ -39,7 +39,7 @@ class JobDisks {
 
   // ---- Incarnations
 
-  // A new incarnation begins at that step.
+  // A new incarnation begins at that step. It serves workers from now on.
   void Begin(Incarnation incarnation, Step begin);
   void NoteStep(Step made) { reached_ = made; }
   // What the next incarnation has lost if it begins at that step.
@@ -66,9 +66,24 @@ class JobDisks {
   // The process of server 0 ends: in order, so it writes the state files that it can write.
   void Finish();
   // It is killed.
-  void Forget() { taken_.clear(); }
+  void Forget();
 
-  // No message is under way. The server must know which stripes are on the disks.
+  // ---- Journals
+
+  // Server 0 has heard of a server's journal, or of its own.
+  void HearOfJournal(uint32_t server, const JournalReport& report) { heard_[server] = report; }
+  // Up to which step all servers have told it that they have all; 0 before there is a checkpoint.
+  Step HeardDurable() const;
+  // Why the first server that cannot write its journal cannot, as far as server 0 knows.
+  absl::Status HeardStopped() const;
+
+  // Whatever it knows: the last step that is on all disks, or with which the incarnation began.
+  Step Durable() const;
+  // Whether steps wait for a disk, and whether they wait for one that is full.
+  bool AnyWaiting() const;
+  bool AnyStopped() const;
+
+  // No message is under way. The server must know what is on the disks.
   void CheckReports();
   // Each checkpoint has all its files.
   void CheckWhole();
@@ -89,12 +104,13 @@ class JobDisks {
   void CheckStripe(const Taken& taken, uint32_t server, uint64_t checksum);
 
   const uint32_t keep_;
-  std::vector<StripeDisk> stripes_;
+  std::deque<StripeDisk> stripes_;
   std::deque<Checkpoint> whole_;  // the oldest first
   std::deque<Taken> taken_;       // that are not written; likewise
   uint64_t takes_ = 0;            // of the incarnation
   std::map<Incarnation, Step> begun_;
   Step reached_;
+  std::vector<JournalReport> heard_;  // by server; of the incarnation
   std::string violation_;
 };
 

@@ -76,7 +76,8 @@ struct InWordsOfLinks {
     return r.failed.ok() ? "the checkpoint is loaded" : std::string(r.failed.message());
   }
   std::string operator()(const JournalReport& r) const {
-    return absl::StrCat("step ", r.durable.value(), " is durable");
+    return absl::StrCat("step ", r.durable.value(), " is durable",
+                        r.stopped.ok() ? "" : ", and its journal cannot be written");
   }
   std::string operator()(const SummaryReport& r) const {
     return absl::StrCat("the tensor of request ", r.number, " is summarized");

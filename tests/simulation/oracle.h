@@ -70,6 +70,23 @@ class Oracle {
         consistency_(scenario.options.consistency) {}
   // A server that continues from that checkpoint.
   Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& checkpoint);
+  // Then it makes a step of the journals again.
+  void Repeat(const ModelStep& step);
+
+  // Of a job with a journal: the steps that were made, without parameters.
+  const std::vector<ModelStep>& journaled() const { return journaled_; }
+  // Up to which step all servers have all on their disks.
+  void NoteDurable(uint64_t step);
+  // Which step must be durable before the push with this header is told what was stored; 0: none.
+  uint64_t HeldUntil(const PushHeader& header) const;
+  // The answer to a push waits until that step is durable.
+  void Hold(SessionId session, uint64_t until) { held_.emplace(until, session); }
+  // A push that waited at its header may be judged to repeat another, and hear nothing, as that
+  // one's step is not durable. Then fewer pushes wait, `waiting`. Ends those, and returns them.
+  std::map<uint64_t, PushVerdict> TakeSilent(uint64_t waiting);
+  // A server cannot write its journal, or all can again.
+  void SetJournalStopped(bool stopped) { journal_stopped_ = stopped; }
+  bool journal_stopped() const { return journal_stopped_; }
 
   // Begins a call at this time.
   void BeginCall(absl::Time now);
@@ -111,7 +128,8 @@ class Oracle {
   bool CancelPush(uint64_t number);
   // A push that waited for the in-flight limit after its header was told `told`. Returns the
   // expected verdict if it differs from `told`, otherwise "".
-  std::string HearAtDoor(uint64_t number, const PushVerdict& told);
+  // With a journal: `journaled` steps at least were in memory then.
+  std::string HearAtDoor(uint64_t number, const PushVerdict& told, uint64_t journaled);
 
   // Pulls, by number.
   void Pull(uint64_t number, const PullRequest& request);
@@ -139,7 +157,8 @@ class Oracle {
   void Correct(absl::Span<const float> found) {
     published_.back().assign(found.begin(), found.end());
   }
-  uint32_t Inside() const;  // pushes admitted by the in-flight limit
+  uint32_t Inside() const;         // pushes admitted by the in-flight limit
+  uint64_t WaitingAtDoor() const;  // pushes that it does not admit yet
   bool initialized() const { return !published_.empty(); }
   bool started() const { return started_; }
   bool draining() const { return draining_; }
@@ -154,6 +173,7 @@ class Oracle {
     bool may_wait = false;  // a new process, for its predecessor's step
   };
 
+  void Restore(const std::string& name, const ModelWorker& saved);
   bool Remembers(const JoinRequest& request) const;
   ModelWorker BeforeStep(const ModelWorker& worker) const;
   bool IsOfThisHistory(const PushHeader& header) const;
@@ -186,7 +206,11 @@ class Oracle {
   PushVerdict Take(ModelPush& push, Reason fault);
   PushVerdict Advance(ModelPush* arrival = nullptr, Reason fault = Reason::kNone);
   void Apply();
+  ModelStep Journaled() const;
+  bool AllArePart() const;
+  uint64_t StepsInMemory() const;
   void NoteEarly();
+  void NoteEarlyAtDoor();
   void Adopt();
   void EndMembership(ModelWorker& worker);
   void EndOverdueWait();
@@ -225,11 +249,16 @@ class Oracle {
   bool draining_ = false;
   // The push whose answer waits until the step that it completed is published.
   absl::optional<PushHeader> unpublished_;
-  // The answers that waiting pushes and pulls may have got before the call's step was applied.
-  std::map<uint64_t, PushVerdict> early_door_;
+  // The answers that waiting pushes and pulls may have got before the call's step was applied, or
+  // before the call.
+  std::multimap<uint64_t, PushVerdict> early_door_;
   std::map<uint64_t, PullVerdict> early_pulls_;
   std::vector<std::string> announced_;
   std::vector<uint64_t> dismissed_;
+  std::vector<ModelStep> journaled_;
+  uint64_t durable_ = 0;
+  std::multimap<uint64_t, SessionId> held_;  // whose answers wait, by the step that must be durable
+  bool journal_stopped_ = false;
 };
 
 }  // namespace sluice

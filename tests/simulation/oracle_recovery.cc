@@ -17,22 +17,28 @@ Oracle::Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& 
   consistency_ = checkpoint.consistency;
   learning_rate_ = checkpoint.learning_rate;
   for (const auto& entry : checkpoint.workers) {
-    ModelWorker& worker = workers_.all()[entry.first] = entry.second;
-    worker.from = step_;
-    worker.heard = now;
-    worker.lost = true;
-    worker.evicted = absl::InfinitePast();
-    worker.joined = false;
-    worker.excused = false;
-    worker.part_of.clear();
-    worker.served.clear();
-    // A session that nobody knows.
-    if (worker.alive) worker.session = scenario.options.session_base.value() + ++sessions_;
+    Restore(entry.first, entry.second);
   }
+  durable_ = step_;
   had_workers_ = workers_.CountAlive(false) > 0;
   const bool knows_all = workers_.CountKnown() >= scenario.options.expected_workers;
   const bool has_begun = step_ > 0 || (scenario.options.goes_on && knows_all);
   started_ = has_begun && had_workers_;
+}
+
+void Oracle::Restore(const std::string& name, const ModelWorker& saved) {
+  ModelWorker& worker = workers_.all()[name] = saved;
+  worker.from = step_;
+  worker.heard = now_;
+  worker.lost = true;
+  worker.left = false;
+  worker.evicted = absl::InfinitePast();
+  worker.joined = false;
+  worker.excused = false;
+  worker.part_of.clear();
+  worker.served.clear();
+  // A session that nobody knows.
+  if (worker.alive) worker.session = scenario_.options.session_base.value() + ++sessions_;
 }
 
 ModelCheckpoint Oracle::Checkpoint() {
@@ -74,6 +80,7 @@ ModelWorker Oracle::BeforeStep(const ModelWorker& worker) const {
     const bool counts = it->second.disposition != Disposition::kStaleDropped;
     if (counts && before.pushes > 0) --before.pushes;
   }
+  before.answered -= static_cast<uint64_t>(std::distance(end, before.answers.end()));
   before.answers.erase(end, before.answers.end());
   return before;
 }

@@ -56,7 +56,7 @@ bool Oracle::MayEnter(const ModelPush& push) const {
     const ModelWorker* const worker = workers_.Of(other);
     may_use_all = may_use_all || (worker != nullptr && worker->rank() == first);
   }
-  return inside.size() + (may_use_all ? 0 : 1) < scenario_.room;
+  return inside.size() + StepsInMemory() + (may_use_all ? 0 : 1) < scenario_.room;
 }
 
 // ---- Pulls ----

@@ -128,6 +128,7 @@ void Oracle::NoteWhoIsServed() {
   const ModelSessions inside = SessionsInside();
   const ModelSessions held = SessionsHeldInOrder();
   std::set<uint64_t> served(held.begin(), held.end());
+  for (const auto& waits : held_) served.insert(waits.second.value());
   for (auto& entry : pushes_) {
     ModelPush& push = entry.second;
     const uint64_t session = push.header.session.value();

@@ -131,7 +131,9 @@ std::string Words(const Scenario& scenario) {
   if (scenario.stops) absl::StrAppend(&words, ", tick ", absl::FormatDuration(options.tick));
   absl::StrAppend(&words, "; ", scenario.layout.size(), " elements");
   if (!scenario.layout.tables().empty()) absl::StrAppend(&words, " and twins of rows");
-  return scenario.servers == 1 ? words : absl::StrCat(words, " on ", scenario.servers, " servers");
+  if (scenario.servers > 1) absl::StrAppend(&words, " on ", scenario.servers, " servers");
+  if (scenario.journal) absl::StrAppend(&words, ", with a journal");
+  return words;
 }
 
 }  // namespace sluice

@@ -22,6 +22,8 @@ struct Scenario {
   SgdOptions optimizer;
   Layout layout;
   uint32_t servers = 1;      // of the job
+  bool journal = false;      // each server writes each step to its disk
+  uint32_t sync_chance = 0;  // of each server in each event, in percent
   uint32_t link_seed = 0;    // of what happens to calls, messages and files of several servers
   uint32_t room = 3;         // the in-flight limit, in gradients
   uint32_t workers = 1;      // number of workers' names
@@ -31,6 +33,9 @@ struct Scenario {
   bool stops = false;
   // Gradients are such that their sum in float depends on the order in which they are added.
   bool order_matters = false;
+
+  // Whether checkpoints are files on the disks of servers, which are killed one by one.
+  bool has_disks() const { return servers > 1 || journal; }
 };
 
 Scenario DrawScenario(Dice& dice, uint32_t servers);

@@ -20,6 +20,8 @@ constexpr uint64_t kManySteps = 10000;
 Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner, JobDisks& disks,
                  std::vector<std::string>* log)
     : stripes_(scenario.layout.size(), scenario.servers),
+      incarnation_(scenario.options.incarnation),
+      disks_(disks),
       log_(log),
       dice_(scenario.link_seed + static_cast<uint32_t>(scenario.options.incarnation.value())),
       carried_(scenario.servers, false),
@@ -31,9 +33,10 @@ Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner
     links.push_back(links_.back().get());
   }
   shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
-  shard_->SetStepListener([this, &disks](Step next) {
+  const bool notes = !scenario.journal;
+  shard_->SetStepListener([this, notes](Step next) {
     CheckCarried(next);
-    disks.NoteStep(next);
+    if (notes) disks_.NoteStep(next);
   });
 }
 
@@ -56,6 +59,9 @@ void Servers::TakeReport(uint32_t server, const HolderReport& report) {
   if (dead() == 0u) return;
   if (log_ != nullptr) Note(absl::StrCat("server ", server, " reports: ", Words(report)));
   if (std::holds_alternative<StripeReport>(report)) carried_[server] = true;
+  if (const auto* const journal = std::get_if<JournalReport>(&report)) {
+    TakeJournalReport(server, *journal);
+  }
   if (const auto* const loaded = std::get_if<LoadedReport>(&report)) {
     loaded_.insert(server);
     if (!loaded->failed.ok() && violation_.empty()) {
@@ -124,6 +130,7 @@ void Servers::ActSome() {
 
 void Servers::WriteAll() {
   Settle();
+  if (dead().has_value()) return;
   for (LaterExecutor* const files : files_) files->RunAll();
   Settle();
 }

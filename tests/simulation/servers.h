@@ -48,6 +48,19 @@ class Servers {
   // The broken rule, or "".
   const std::string& violation() const { return violation_; }
 
+  // ---- Journals
+
+  // All servers begin their journals. Before the first step of the incarnation.
+  void StartJournals();
+  // Some of the steps that wait at that server come to its disk, unless it is dead.
+  void SyncSome(uint32_t server);
+  // All that can be written comes to the disks, and all servers hear of it.
+  void SyncAll();
+  // Those that cannot write say so.
+  void TellStopped();
+  // Server 0 tells the shard what its journal and the others have told.
+  void TellJournals();
+
   // ---- The death of a server
 
   // The server is killed when so many more calls and messages have come. Then `killed` is called.
@@ -58,8 +71,12 @@ class Servers {
   void Spare();
   // The server that was killed.
   absl::optional<uint32_t> dead() const;
-  // The others end in order, after a few more messages: they write the files that they have begun.
+  // The others end in order, after a few more messages: they write the files that they have begun,
+  // and their journals. What the dead one had not synced is lost, perhaps in part.
   void EndOthers();
+  // Server 0 ends in order. It writes its journal first, and answers no push of a step that is not
+  // on all disks.
+  void EndFirst(const absl::Status& why);
 
   // Whether all others have told the shard that they have loaded a checkpoint.
   bool AllLoaded() const { return loaded_.size() + 1 == count(); }
@@ -96,16 +113,22 @@ class Servers {
   bool idle() const;
   bool settled() const;
   void TakeReport(uint32_t server, const HolderReport& report);
+  void TakeJournalReport(uint32_t server, const JournalReport& report);
+  void EndJournal(uint32_t server);
   void CheckCarried(Step next);
   void Note(const std::string& line);
 
   const Stripes stripes_;
+  const Incarnation incarnation_;
+  JobDisks& disks_;
   std::vector<std::string>* const log_;
   std::mt19937 dice_;
   Serial serial_;
   std::vector<std::function<void()>> calls_;
   std::vector<bool> carried_;  // the order of the step that is being made, by server
   std::string violation_;
+  absl::Status journal_stopped_;  // that the shard was told of
+  std::unique_ptr<StepJournal> own_journal_;
   std::unique_ptr<Shard> shard_;
   std::vector<LaterExecutor*> files_;  // of the holders, which own them
   std::set<uint32_t> loaded_;

@@ -56,6 +56,24 @@ void Servers::EndOthers() {
     for (uint32_t i = Below(30); i > 0; --i) links_[server - 1]->Act();
     files_[server - 1]->RunAll();
   }
+  for (uint32_t server = 0; server < count(); ++server) EndJournal(server);
+}
+
+void Servers::EndFirst(const absl::Status& why) {
+  DiskJournal& journal = disks_.of(0).journal();
+  journal.Sync(journal.waiting());
+  shard_->FailHeldAnswers(why);
+}
+
+// Somebody makes space on a full disk, but too late.
+void Servers::EndJournal(uint32_t server) {
+  DiskJournal& journal = disks_.of(server).journal();
+  size_t kept = journal.full() ? 0 : journal.waiting();
+  if (kept > 0 && dead() == server) {
+    kept = Percent(30) ? 0 : Percent(30) ? kept : Below(static_cast<uint32_t>(kept) + 1);
+  }
+  journal.End(kept);
+  journal.SetFull(false);
 }
 
 }  // namespace sluice

@@ -88,6 +88,29 @@ struct SimulatedOffer {
   absl::StatusOr<InitializeOutcome> outcome = absl::UnknownError("not answered");
 };
 
+// The end of a push's part, and the fault in it.
+struct PartEnd {
+  uint32_t server = 0;
+  absl::Status refused;  // found by the stream
+  Reason fault = Reason::kNone;
+};
+
+// What a worker hears.
+struct Heard {
+  enum What { kStart, kAnswer, kCancel, kPull } what;
+  uint64_t number;
+  PushVerdict verdict;
+  uint64_t durable = 0;    // the last step that was on all disks then
+  uint64_t journaled = 0;  // the steps after it
+};
+
+// The answer that a push must get, when step `until` is on all disks; 0: in this event.
+struct DueAnswer {
+  PushVerdict verdict;
+  uint64_t until = 0;
+  bool held = false;  // the event in which it was judged is over
+};
+
 }  // namespace sluice
 
 #endif  // SLUICE_TESTS_SIMULATION_SIMULATED_CALLS_H_

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/optional.h"
+
 namespace sluice {
 
 struct Story {
@@ -15,16 +17,21 @@ struct Story {
   std::vector<std::string> events;  // a line for each event, if `tell`
 };
 
-// As many as the seed says; 1 to 5.
-constexpr uint32_t kAnyServers = 0;
+// What is not left to the seed.
+struct Choice {
+  uint32_t servers = kAnyServers;
+  absl::optional<bool> journal = absl::nullopt;
 
-// Plays `seed`, with so many servers. The same seed gives the same story. With `tell`, the story
-// has its events.
-Story Simulate(uint64_t seed, bool tell, uint32_t servers = kAnyServers);
+  static constexpr uint32_t kAnyServers = 0;  // 1 to 5
+};
+
+// Plays `seed`. The same seed and choice give the same story. With `tell`, the story has its
+// events.
+Story Simulate(uint64_t seed, bool tell, const Choice& choice = {});
 
 // Plays `seed` again, and returns a text for people about its violation: the seed, the latest
 // events, what was expected, and how to play it again.
-std::string Report(uint64_t seed, uint32_t servers = kAnyServers);
+std::string Report(uint64_t seed, const Choice& choice = {});
 
 }  // namespace sluice
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
+#include <string>
 
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
@@ -20,8 +21,8 @@ namespace {
 
 constexpr uint64_t kSeedsPerPart = 16;
 
-int Replay(uint64_t seed, uint32_t servers) {
-  const Story story = Simulate(seed, true, servers);
+int Replay(uint64_t seed, const Choice& choice) {
+  const Story story = Simulate(seed, true, choice);
   std::cout << absl::StrJoin(story.events, "\n") << "\n";
   if (story.violation.empty()) {
     std::cout << "The contract held.\n";
@@ -33,7 +34,7 @@ int Replay(uint64_t seed, uint32_t servers) {
 
 // Plays `seeds` from `first` on, with `jobs` threads. Returns the lowest seed that breaks the
 // contract, or the end of the range.
-uint64_t FirstBroken(uint64_t first, uint64_t seeds, uint32_t jobs, uint32_t servers) {
+uint64_t FirstBroken(uint64_t first, uint64_t seeds, uint32_t jobs, const Choice& choice) {
   absl::Mutex mu;
   uint64_t broken = first + seeds;
   // Parts begin in order, so those below the lowest broken seed are played to their ends.
@@ -43,7 +44,7 @@ uint64_t FirstBroken(uint64_t first, uint64_t seeds, uint32_t jobs, uint32_t ser
         absl::MutexLock lock(&mu);
         if (first + i >= broken) return;
       }
-      if (Simulate(first + i, false, servers).violation.empty()) continue;
+      if (Simulate(first + i, false, choice).violation.empty()) continue;
       absl::MutexLock lock(&mu);
       broken = std::min(broken, first + i);
     }
@@ -51,10 +52,10 @@ uint64_t FirstBroken(uint64_t first, uint64_t seeds, uint32_t jobs, uint32_t ser
   return broken;
 }
 
-int PlayAll(uint64_t first, uint64_t seeds, uint32_t jobs, uint32_t servers) {
-  const uint64_t broken = FirstBroken(first, seeds, jobs, servers);
+int PlayAll(uint64_t first, uint64_t seeds, uint32_t jobs, const Choice& choice) {
+  const uint64_t broken = FirstBroken(first, seeds, jobs, choice);
   if (broken < first + seeds) {
-    std::cout << Report(broken, servers);
+    std::cout << Report(broken, choice);
     return 1;
   }
   std::cout << "The contract held over " << seeds << " seeds from " << first << " on.\n";
@@ -74,19 +75,24 @@ int Main(int argc, char** argv) {
   app.add_option("--jobs", jobs, "how many threads play, each its own seeds")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  uint32_t servers = kAnyServers;
-  app.add_option("--servers", servers, "of each job; 0: as the seed says")
+  Choice choice;
+  app.add_option("--servers", choice.servers, "of each job; 0: as the seed says")
       ->check(CLI::Range(0, 5))
+      ->capture_default_str();
+  std::string durability = "any";
+  app.add_option("--durability", durability, "of each job; any: as the seed says")
+      ->check(CLI::IsMember({"any", "memory", "journal"}))
       ->capture_default_str();
   const CLI::Option* const replay =
       app.add_option("--seed", replayed, "play this one alone, and print every event");
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
+  if (durability != "any") choice.journal = durability == "journal";
   FLAGS_minloglevel = google::GLOG_ERROR;  // no warnings of lost workers, thousands a second
   // Each shard's locks are taken by one thread, always in the same few orders: simulation_test lets
   // Abseil look for cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  return replay->count() > 0 ? Replay(replayed, servers) : PlayAll(first, seeds, jobs, servers);
+  return replay->count() > 0 ? Replay(replayed, choice) : PlayAll(first, seeds, jobs, choice);
 }
 
 }  // namespace

@@ -58,7 +58,37 @@ absl::StatusOr<StripeCheckpoint> StripeDisk::Load(const CheckpointSource& checkp
   return StripesInMemory::Copy(file->stripe);
 }
 
+// ---- The journal ----
+
+absl::StatusOr<Step> StripeDisk::OpenJournal(const LoadCheckpoint& checkpoint,
+                                             const Layout& /*whole*/) {
+  const CheckpointSource& source = checkpoint.source;
+  const auto following = journal_.Following({source.incarnation, source.step}, checkpoint.begins);
+  if (!following.ok()) return following.status();
+  repeats_ = {following->begin(), following->end()};
+  return repeats_.empty() ? source.step : repeats_.back()->step.step;
+}
+
+const DiskJournal::Record* StripeDisk::NextRecord() {
+  if (repeats_.empty()) return nullptr;
+  const DiskJournal::Record* const next = repeats_.front();
+  repeats_.pop_front();
+  return next;
+}
+
+absl::StatusOr<JournaledSum> StripeDisk::NextJournaled() {
+  const DiskJournal::Record* const next = NextRecord();
+  if (next == nullptr) return absl::DataLossError("the journal has no more steps");
+  JournaledSum step = {next->step.step, next->step.incarnation, next->step.checksum,
+                       FloatBuffer(next->sum.size()), next->rows};
+  std::copy(next->sum.begin(), next->sum.end(), step.sum.span().begin());
+  return step;
+}
+
+// ---- Files that belong to no checkpoint ----
+
 void StripeDisk::Keep(const KeepCheckpoints& checkpoints) {
+  if (!checkpoints.keep.empty()) journal_.RemoveUpTo(checkpoints.keep.back());
   for (auto it = files_.begin(); it != files_.end();) {
     it = IsKept(it->first, checkpoints.keep) ? std::next(it) : files_.erase(it);
   }

@@ -1,10 +1,11 @@
-// The disk of one server of several, with its stripe's files of checkpoints. It survives the
+// The disk of one server, with its stripe's files of checkpoints and its journal. It survives the
 // server's process.
 
 #ifndef SLUICE_TESTS_SIMULATION_STRIPE_DISK_H_
 #define SLUICE_TESTS_SIMULATION_STRIPE_DISK_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,10 +14,11 @@
 
 #include "absl/status/statusor.h"
 #include "server/holder/stripe_storage.h"
+#include "tests/simulation/disk_journal.h"
 
 namespace sluice {
 
-// Has the rules of StripeStore (server/durable/checkpoint/stripe_store.h), and no files.
+// Has the rules of StripeDirectory (server/durable/stripe_directory.h), and no files.
 class StripeDisk final : public StripeStorage {
  public:
   struct File {
@@ -30,20 +32,18 @@ class StripeDisk final : public StripeStorage {
                                 const StripeCheckpoint& stripe) override;
   absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& checkpoint,
                                         const Layout& whole) override;
-  // The jobs have no journal.
-  absl::StatusOr<Step> OpenJournal(const LoadCheckpoint& checkpoint,
-                                   const Layout& /*whole*/) override {
-    return checkpoint.source.step;
-  }
-  absl::StatusOr<JournaledSum> NextJournaled() override {
-    return absl::DataLossError("there is no journal");
-  }
+  absl::StatusOr<Step> OpenJournal(const LoadCheckpoint& checkpoint, const Layout& whole) override;
+  absl::StatusOr<JournaledSum> NextJournaled() override;
   std::unique_ptr<StepJournal> StartJournal(
-      Incarnation /*incarnation*/,
-      std::function<void(const JournalReport&)> /*listener*/) override {
-    return nullptr;
+      Incarnation /*incarnation*/, std::function<void(const JournalReport&)> listener) override {
+    return journal_.Start(std::move(listener));
   }
   void Keep(const KeepCheckpoints& checkpoints) override;
+
+  DiskJournal& journal() { return journal_; }
+  const DiskJournal& journal() const { return journal_; }
+  // The next step of the journal that was opened, or null.
+  const DiskJournal::Record* NextRecord();
 
   // The file of that checkpoint, or null.
   const File* Find(const CheckpointKey& checkpoint) const;
@@ -63,6 +63,8 @@ class StripeDisk final : public StripeStorage {
   const uint32_t server_;
   std::map<Name, File> files_;
   std::map<uint64_t, uint64_t> saved_;  // by incarnation
+  DiskJournal journal_;
+  std::deque<const DiskJournal::Record*> repeats_;
 };
 
 }  // namespace sluice

@@ -17,6 +17,25 @@ const PushOutcome* ModelWorker::StoredAnswer(uint64_t sequence) const {
 
 void ModelWorker::Answer(uint64_t sequence, const PushOutcome& outcome) {
   answers[sequence] = outcome;
+  ++answered;
+  DiscardOldest();
+}
+
+void ModelWorker::TakeAnswersOf(const ModelWorker& earlier) {
+  for (const auto& answer : earlier.answers) {
+    if (earlier.StoredAnswer(answer.first) != nullptr) answers.insert(answer);
+  }
+  stored_from = std::max(stored_from, earlier.stored_from);
+  DiscardOldest();
+}
+
+bool ModelWorker::IsPartOf(uint64_t step) const {
+  if (answers.empty()) return false;
+  const auto part = part_of.find(answers.rbegin()->first);
+  return part != part_of.end() && part->second == step;
+}
+
+void ModelWorker::DiscardOldest() {
   if (answers.size() < kStoredAnswers) return;
   stored_from = std::max(stored_from, std::prev(answers.end(), kStoredAnswers)->first);
 }
@@ -30,7 +49,7 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   const bool keeps_place = same_process && replaces;
   const uint32_t index = replaces ? worker.index : FreeIndex(request.worker);
   if (!same_process) {
-    const uint64_t pushes = worker.left ? 0 : worker.pushes_before + worker.answers.size();
+    const uint64_t pushes = worker.left ? 0 : worker.pushes_before + worker.answered;
     std::vector<uint64_t> replaced = std::move(worker.replaced);
     if (worker.highest > 0 && !worker.left) replaced.push_back(worker.nonce);
     worker = ModelWorker();

@@ -41,7 +41,8 @@ struct ModelWorker {
   uint64_t pushes = 0;
   bool excused = false;  // ssp: it was too slow, so the others do not wait for it
   uint64_t highest = 0;  // the highest sequence that was answered
-  std::map<uint64_t, PushOutcome> answers;  // all of them
+  std::map<uint64_t, PushOutcome> answers;  // all of them that a checkpoint or a journal has
+  uint64_t answered = 0;                    // pushes; also those whose answers are gone
   uint64_t stored_from = 0;                 // the server has discarded those before this one
   std::map<uint64_t, uint64_t> part_of;     // sequence -> step, of those that are part of one
   uint64_t pushes_before = 0;               // by earlier processes of this name
@@ -53,8 +54,15 @@ struct ModelWorker {
   bool MayBeRepeated() const { return !replaced.empty() || (highest > 0 && !left); }
   // Adds an answer. The latest 16 are stored; one that was discarded does not come back.
   void Answer(uint64_t sequence, const PushOutcome& outcome);
+  // Adds the answers that an earlier entry of the same process has.
+  void TakeAnswersOf(const ModelWorker& earlier);
   // The stored answer, or null.
   const PushOutcome* StoredAnswer(uint64_t sequence) const;
+  // Whether its latest push that was answered is part of that step.
+  bool IsPartOf(uint64_t step) const;
+
+ private:
+  void DiscardOldest();
 };
 
 // A few of them.

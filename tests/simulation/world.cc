@@ -24,7 +24,9 @@ World::World(const Scenario& scenario, std::vector<std::string>* log)
       log_(log),
       disks_(scenario),
       servers_(MakeServers()),
-      oracle_(std::make_unique<Oracle>(scenario, clock_.Now())) {}
+      oracle_(std::make_unique<Oracle>(scenario, clock_.Now())) {
+  if (scenario_.journal) StartServing(Step());
+}
 
 std::unique_ptr<Servers> World::MakeServers() {
   const auto hear = [this](const JobEvent& event) { owner_heard_.push_back(InWords(event)); };

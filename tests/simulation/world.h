@@ -69,6 +69,12 @@ class World {
   void Kill(uint32_t server, uint64_t acts);
   // A server that was to be killed is not.
   void Spare();
+  // With a journal: there is no space on a server's disk from now on.
+  void FillDisk(uint32_t server);
+  // There is again, on all.
+  void FreeDisks();
+  // All that the servers have begun to write comes to their disks.
+  void Sync();
   // How often the servers went back to a checkpoint.
   uint64_t returns() const { return returns_; }
 
@@ -108,18 +114,6 @@ class World {
  private:
   static constexpr uint64_t kHeldEvery = 16;  // pulls
 
-  // The end of a push's part, and the fault in it.
-  struct PartEnd {
-    uint32_t server = 0;
-    absl::Status refused;  // found by the stream
-    Reason fault = Reason::kNone;
-  };
-  struct Heard {
-    enum { kStart, kAnswer, kCancel, kPull } what;
-    uint64_t number;
-    PushVerdict verdict;
-  };
-
   // Begins an event. `words` returns its text, and is called only if somebody reads it.
   template <typename Words>
   void Begin(const Words& words) {
@@ -131,6 +125,7 @@ class World {
     heard_.clear();
     owner_heard_.clear();
     dismissed_.clear();
+    quiet_ = false;
     oracle_->BeginCall(clock_.Now());
   }
   void End();
@@ -150,23 +145,42 @@ class World {
   std::unique_ptr<Servers> MakeServers();
   void BeginIncarnation();
   void PassTick(absl::Duration duration, const std::vector<SessionId>& heartbeats);
-  void ForgetCallsInFlight(const ModelCheckpoint& expected);
+  void ForgetCallsInFlight();
+  void ForgetAnswers();
   // The return of several servers.
   bool interrupted() const { return !judging_ && servers_->dead().has_value(); }
   void EndByDeath();
+  void JudgeHeard(size_t from);
   void HearLate(const Heard& heard);
   void EndIncarnation();
   void CheckEndedCalls();
   void CheckReached(uint64_t step);
   void BeginAnew();
-  void Restore(const JobDisks::Checkpoint& checkpoint);
-  ModelCheckpoint ExpectedFrom(const JobDisks::Checkpoint& checkpoint) const;
+  void Recover(const JobDisks::Checkpoint& checkpoint);
+  void ExpectAnew(const JobDisks::Checkpoint& checkpoint);
   void JoinTooEarly();
   void PlanDeath(uint32_t server, uint64_t acts);
   void WriteCheckpoints();
   void TellWhole();
   void CheckDisks();
   void FinishCheckpoints();
+  // Journals.
+  void StartServing(Step begin);
+  Step LastRepeated(const JobDisks::Checkpoint& checkpoint);
+  void ExpectRepeated(const JobDisks::Checkpoint& checkpoint, Step last);
+  void KeepModelSteps();
+  bool RepeatSteps(const LoadCheckpoint& load);
+  absl::Status RepeatUpTo(Step last);
+  void CheckRepeated();
+  void SaveRepeated();
+  void CheckHeldAnswersFailed();
+  void SyncJournals();
+  void TellStopped();
+  void NoteDurable();
+  void KeepUnanswered();
+  void FailHeldAnswers();
+  void Hear(Heard::What what, uint64_t number, const PushVerdict& verdict);
+  bool TakeDue(const Heard& heard);
   bool IsOpen(SessionId session) const { return oracle_->workers().Of(session.value()) != nullptr; }
   // In this incarnation of the server.
   bool HasJoined(SessionId session) const {
@@ -244,8 +258,14 @@ class World {
   std::string call_;
   uint64_t event_ = 0;
   uint64_t step_ = 0;
+  bool quiet_ = false;  // nothing becomes durable in this event
   std::vector<Heard> heard_;
-  std::map<uint64_t, PushVerdict> due_;  // the answers that pushes must get in this call
+  std::map<uint64_t, DueAnswer> due_;  // the answers that pushes must get
+  // Of all incarnations, by incarnation and step.
+  std::map<std::pair<uint64_t, uint64_t>, ModelStep> model_steps_;
+  absl::optional<uint64_t> repeats_;                // up to this step, while the servers begin anew
+  Values repeated_tolerance_;                       // of that step
+  std::shared_ptr<const ShardCheckpoint> initial_;  // of the first parameters
   std::vector<std::unique_ptr<SimulatedPush>> pushes_;
   std::set<uint64_t> arriving_;   // those that are arriving
   std::set<uint64_t> gathering_;  // those of which the shard has its part, and not all others

@@ -57,12 +57,15 @@ void World::End() {
   NoteEndedGathering();
   SendLateParts();
   WriteCheckpoints();
+  SyncJournals();
   servers_->Settle();
+  TellStopped();
   if (!servers_->violation().empty()) Fail(servers_->violation());
   CheckDisks();
   if (!ok()) return;
   if (servers_->dead().has_value()) return EndByDeath();
   CheckParameters();
+  NoteDurable();
   // A copy of the push that completes a step may be answered just before the push itself.
   for (const bool answers : {true, false}) {
     for (const Heard& heard : heard_) {
@@ -70,7 +73,7 @@ void World::End() {
     }
   }
   if (!ok()) return;
-  if (!due_.empty()) Fail(absl::StrCat("push ", due_.begin()->first, " was not answered"));
+  KeepUnanswered();
   CheckParts();
   const std::string unrest = oracle_->EndCall();
   if (!unrest.empty()) Fail(unrest);
@@ -99,15 +102,12 @@ void World::HearStart(const Heard& heard) {
   Note([&] { return absl::StrCat("push ", heard.number, " at the door: ", Words(heard.verdict)); });
   Expect("times that a push was told at the door (rule 6)", ++push.starts, 1);
   push.told = heard.verdict;
-  const auto due = due_.find(heard.number);
-  if (due != due_.end()) {
-    if (!(heard.verdict == due->second)) {
-      Fail(absl::StrCat("gate (rule 3): push ", heard.number, " was told ", Words(heard.verdict),
-                        ", expected ", Words(due->second)));
-    }
-    due_.erase(due);
-  } else {
-    const std::string expected = oracle_->HearAtDoor(heard.number, heard.verdict);
+  if (!TakeDue(heard)) {
+    const uint64_t until = oracle_->HeldUntil(push.header);
+    const std::string expected =
+        heard.verdict.answered && until > heard.durable
+            ? absl::StrCat("to wait until step ", until, " is on all disks")
+            : oracle_->HearAtDoor(heard.number, heard.verdict, heard.journaled);
     if (!expected.empty()) {
       Fail(absl::StrCat("gate (rule 3): push ", heard.number, " was told ", Words(heard.verdict),
                         ", expected ", expected));
@@ -121,19 +121,29 @@ void World::HearAnswer(const Heard& heard) {
   Note([&] { return absl::StrCat("push ", heard.number, " is told: ", Words(heard.verdict)); });
   Expect("answers to a push (rule 6)", ++push.answers, 1);
   push.told = heard.verdict;
-  const auto due = due_.find(heard.number);
-  if (due == due_.end()) {
+  if (!TakeDue(heard)) {
     Fail(absl::StrCat("push ", heard.number, " was answered, though none was due (rule 6)"));
     return;
   }
-  if (!(heard.verdict == due->second)) {
-    Fail(absl::StrCat("gate (rule 3): push ", heard.number, " was told ", Words(heard.verdict),
-                      ", expected ", Words(due->second)));
-  }
-  due_.erase(due);
   if (!heard.verdict.answered) return;
   CheckFirstAnswer(push.header, heard.verdict.outcome);
   CheckCountedOnce(push, heard.verdict.outcome);
+}
+
+// Returns whether an answer to the push was due.
+bool World::TakeDue(const Heard& heard) {
+  const auto due = due_.find(heard.number);
+  if (due == due_.end()) return false;
+  if (!(heard.verdict == due->second.verdict)) {
+    Fail(absl::StrCat("gate (rule 3): push ", heard.number, " was told ", Words(heard.verdict),
+                      ", expected ", Words(due->second.verdict)));
+  }
+  if (heard.durable < due->second.until) {
+    Fail(absl::StrCat("push ", heard.number, " was answered before step ", due->second.until,
+                      " was on all disks"));
+  }
+  due_.erase(due);
+  return true;
 }
 
 // At most once: a repeated push gets the first answer again, and nothing else.
@@ -209,6 +219,8 @@ void World::CheckState() {
   Expect("workers", state.workers, oracle_->workers().CountAlive(false));
   Expect("observers", state.observers, oracle_->workers().CountAlive(true));
   Expect("waiting pulls", state.waiting_pulls, oracle_->WaitingPulls());
+  Expect("waiting pushes", state.in_flight.waiting, oracle_->WaitingAtDoor());
+  Expect("a journal that cannot be written", state.journal_stopped, oracle_->journal_stopped());
   Expect("terms", static_cast<int>(state.consistency.mode),
          static_cast<int>(oracle_->consistency().mode));
   if (shard().layout() != nullptr) {
@@ -259,6 +271,7 @@ void World::CheckCancels() {
 void World::CheckEnd() {
   Begin([&] { return absl::StrCat("the end"); });
   FinishCheckpoints();
+  FailHeldAnswers();
   End();
   for (size_t i = 0; i < pushes_.size(); ++i) {
     const SimulatedPush& push = *pushes_[i];

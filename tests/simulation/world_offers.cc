@@ -121,6 +121,7 @@ void World::FinishOffer(const OfferPtr& offer, std::unique_ptr<PendingPush> part
     if (!outcome.ok() || !outcome->accepted) return;
     Expect("offers that are accepted", oracle_->initialized(), false);
     oracle_->Initialize(offer->parameters);
+    if (initial_ != nullptr) disks_.Take(std::exchange(initial_, nullptr), oracle_->Checkpoint());
   });
 }
 

@@ -127,7 +127,7 @@ bool World::CheckPart(uint64_t number, uint32_t server) {
   const bool goes_on = push.arriving && push.fault == Reason::kNone && IsOpen(push.header.session);
   const bool latest = push.header.attempt == attempts_.at(push.header.session.value());
   push.passed = push.passed || part.refused;
-  if (part.refused && latest && (goes_on || waits)) {
+  if (part.refused && latest && (goes_on || (waits && IsOpen(push.header.session)))) {
     Fail(absl::StrCat("push ", number, " is told to end at server ", server,
                       ", but the shard says that it may continue"));
   }

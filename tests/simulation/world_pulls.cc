@@ -38,7 +38,7 @@ void World::PullFromShard(uint64_t number) {
     SimulatedPull& answered = *pulls_.at(number);
     ++answered.answers;
     answered.result = std::move(result);
-    heard_.push_back({Heard::kPull, number, {}});
+    Hear(Heard::kPull, number, {});
   });
   Expect("a pull's id, if it was answered at once", pull.id == PullId(), pull.answers > 0);
 }

@@ -53,7 +53,9 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
   push.parts.resize(servers_->count());
   push.original = original.has_value() ? pushes_.at(*original)->original : number;
   const PushVerdict verdict = oracle_->BeginPush(number, header, gradient, fault);
-  if (!verdict.goes_on()) due_.emplace(number, verdict);
+  quiet_ = scenario_.journal && verdict.reason == Reason::kBadArgument;  // too many wait, as yet
+  const uint64_t until = verdict.answered ? oracle_->HeldUntil(header) : 0;
+  if (!verdict.goes_on()) due_.emplace(number, DueAnswer{verdict, until});
   absl::StatusOr<PushHeader> from_wire = push.header;
   if (fault != Reason::kNone) from_wire = MakeError(fault, "malformed");
   servers_->Later([this, number, from_wire] { BeginAtShard(number, from_wire); });
@@ -67,14 +69,12 @@ void World::BeginAtShard(uint64_t number, const absl::StatusOr<PushHeader>& head
   push.parts[0].state = CallState::kWaits;
   push.id = shard().BeginPush(
       header, [this, number](absl::StatusOr<PushStart> start) { Hear(std::move(start), number); },
-      [this, number] {
-        heard_.push_back({Heard::kCancel, number, {}});
-      });
+      [this, number] { Hear(Heard::kCancel, number, {}); });
 }
 
 void World::Hear(absl::StatusOr<PushStart> start, uint64_t number) {
   SimulatedPush& push = *pushes_.at(number);
-  heard_.push_back({Heard::kStart, number, VerdictOf(start)});
+  Hear(Heard::kStart, number, VerdictOf(start));
   if (!start.ok() || start->push == nullptr) return EndCall(number);
   push.parts[0] = {CallState::kArrives, false, std::move(start->push)};
   push.arriving = true;
@@ -177,7 +177,9 @@ void World::ExpectAnswer(uint64_t number) {
   if (servers < servers_->count()) {
     oracle_->KeepOnly(number, servers_->StripeOfShard(push.gradient));
   }
-  due_.emplace(number, oracle_->FinishPush(number, twins_.Of(push.gradient, servers), push.fault));
+  const PushVerdict verdict =
+      oracle_->FinishPush(number, twins_.Of(push.gradient, servers), push.fault);
+  due_.emplace(number, DueAnswer{verdict, verdict.answered ? oracle_->HeldUntil(push.header) : 0});
 }
 
 void World::EndPart(uint64_t number, const PartEnd& end) {
@@ -187,7 +189,7 @@ void World::EndPart(uint64_t number, const PartEnd& end) {
     return;
   }
   const auto answer = [this, number](const absl::StatusOr<PushOutcome>& outcome) {
-    heard_.push_back({Heard::kAnswer, number, VerdictOf(outcome)});
+    Hear(Heard::kAnswer, number, VerdictOf(outcome));
     EndCall(number);
   };
   if (end.refused.ok()) {

@@ -35,7 +35,7 @@ void World::TakeCheckpoint() {
   expected_checkpoint_ = oracle_->Checkpoint();
   shard().TakeCheckpoint([this](const auto& taken) {
     ExpectReason(taken.status(), Reason::kNone);
-    if (taken.ok() && servers_->count() > 1) return disks_.Take(*taken, expected_checkpoint_);
+    if (taken.ok() && scenario_.has_disks()) return disks_.Take(*taken, expected_checkpoint_);
     if (taken.ok()) checkpoint_ = *taken;
   });
   End();
@@ -47,7 +47,7 @@ void World::Restart() {
                         checkpoint_->step.value());
   });
   CheckHeld();
-  ForgetCallsInFlight(expected_checkpoint_);
+  ForgetCallsInFlight();
   servers_ = nullptr;
   BeginIncarnation();
   ShardCheckpoint saved = SavedState(*checkpoint_);
@@ -58,6 +58,7 @@ void World::Restart() {
   shard().BeginIncarnation({});
   checkpoint_ = nullptr;
   oracle_ = std::make_unique<Oracle>(scenario_, clock_.Now(), expected_checkpoint_);
+  ForgetAnswers();
   oracle_->BeginCall(clock_.Now());
   step_ = expected_checkpoint_.step;
   End();
@@ -71,9 +72,8 @@ void World::BeginIncarnation() {
   servers_ = MakeServers();
 }
 
-// Calls that the server has not answered end, and what was answered since the checkpoint may be
-// answered anew.
-void World::ForgetCallsInFlight(const ModelCheckpoint& expected) {
+// Calls that the server has not answered end.
+void World::ForgetCallsInFlight() {
   for (const auto& push : pushes_) {
     push->past = true;
     push->arriving = false;
@@ -87,15 +87,25 @@ void World::ForgetCallsInFlight(const ModelCheckpoint& expected) {
     for (PullPart& part : pull->parts) ForgetUnlessLate(&part);
   }
   held_.clear();
+}
+
+// What was answered since the last step that is there again may be answered anew. With a journal,
+// nothing that counted is.
+void World::ForgetAnswers() {
   first_answers_.clear();
-  for (const auto& entry : expected.workers) {
+  for (const auto& entry : oracle_->workers().all()) {
     const ModelWorker& worker = entry.second;
     for (const auto& answer : worker.answers) {
       first_answers_.emplace(std::make_pair(worker.process, answer.first), answer.second);
     }
   }
   for (auto it = counted_.begin(); it != counted_.end();) {
-    it = it->second < expected.step ? std::next(it) : counted_.erase(it);
+    const bool lost = it->second >= oracle_->step();
+    if (lost && scenario_.journal) {
+      Fail(absl::StrCat("push ", it->first, " was told that it is part of step ", it->second + 1,
+                        ", and the servers come back to step ", oracle_->step()));
+    }
+    it = lost ? counted_.erase(it) : std::next(it);
   }
 }
 

@@ -28,15 +28,20 @@ void World::Spare() { servers_->Spare(); }
 
 void World::EndByDeath() {
   judging_ = true;
+  JudgeHeard(0);
+  judging_ = false;
+  if (ok()) EndIncarnation();
+  if (ok()) BeginAnew();
+}
+
+// What came from there on.
+void World::JudgeHeard(size_t from) {
   for (const bool answers : {true, false}) {
-    for (size_t i = 0; i < heard_.size() && ok(); ++i) {
+    for (size_t i = from; i < heard_.size() && ok(); ++i) {
       if ((heard_[i].what == Heard::kAnswer) != answers) continue;
       i < heard_in_time_ ? Hear(heard_[i]) : HearLate(heard_[i]);
     }
   }
-  judging_ = false;
-  if (ok()) EndIncarnation();
-  if (ok()) BeginAnew();
 }
 
 // Nobody hears what a dead process says. One that goes back refuses what could not happen, with an
@@ -58,11 +63,16 @@ void World::EndIncarnation() {
   if (lives) {
     const bool suspended = shard().Suspend(absl::UnavailableError("all go back"));
     if (suspended) CheckEndedCalls();
+    const size_t heard = heard_.size();
+    servers_->EndFirst(absl::UnavailableError("all go back"));
+    JudgeHeard(heard);
+    if (suspended) CheckHeldAnswersFailed();
     disks_.Finish();
   } else {
     disks_.Forget();
   }
   judging_ = false;
+  KeepModelSteps();
   servers_->EndOthers();
   bool& goes_on = scenario_.options.goes_on;
   goes_on = lives && (goes_on || left.phase == Phase::kTraining);
@@ -71,6 +81,7 @@ void World::EndIncarnation() {
 // The step that was being made is not made if it was not published.
 void World::CheckReached(uint64_t step) {
   if (step == step_ || (step == step_ + 1 && step == oracle_->step())) return;
+  if (repeats_.has_value() && step > step_ && step <= *repeats_) return;
   Fail(absl::StrCat("step (rule 4): it went from ", step_, " to ", step,
                     ", when a server died; expected at most ", oracle_->step()));
 }
@@ -100,44 +111,65 @@ void World::BeginAnew() {
                              : absl::StrCat("the servers go back to step ", step.value());
   });
   CheckHeld();
-  ForgetCallsInFlight(newest == nullptr ? ModelCheckpoint() : newest->expected);
+  ForgetCallsInFlight();
   servers_ = nullptr;
+  repeats_.reset();
+  initial_ = nullptr;
   BeginIncarnation();
   if (servers_->Percent(20)) PlanDeath(servers_->Below(servers_->count()), servers_->Below(60));
-  oracle_ = newest == nullptr
-                ? std::make_unique<Oracle>(scenario_, clock_.Now())
-                : std::make_unique<Oracle>(scenario_, clock_.Now(), ExpectedFrom(*newest));
-  oracle_->BeginCall(clock_.Now());
   step_ = step.value();
-  lost_steps_ = reached_ - std::min(reached_, step_);
-  if (newest != nullptr) Restore(*newest);
-  shard().SetLostSteps(disks_.LostSteps(step));
-  disks_.Begin(scenario_.options.incarnation, step);
-  TellWhole();
-  if (newest != nullptr && ok()) JoinTooEarly();
+  lost_steps_ = scenario_.journal ? 0 : reached_ - std::min(reached_, step_);
+  oracle_ = std::make_unique<Oracle>(scenario_, clock_.Now());
+  if (newest != nullptr) ExpectAnew(*newest);
+  ForgetAnswers();
+  oracle_->BeginCall(clock_.Now());
+  if (ok()) newest == nullptr ? StartServing(step) : Recover(*newest);
   End();
 }
 
-// The later steps of incarnations that the checkpoint does not list are lost.
-ModelCheckpoint World::ExpectedFrom(const JobDisks::Checkpoint& checkpoint) const {
+// Of each incarnation, what all later ones have found is part of this history.
+void World::ExpectAnew(const JobDisks::Checkpoint& checkpoint) {
+  const Step last = LastRepeated(checkpoint);
   ModelCheckpoint expected = checkpoint.expected;
-  for (const auto& begun : disks_.BegunSince(checkpoint)) {
-    expected.incarnations[begun.first.value()] = begun.second.value();
+  const std::map<Incarnation, Step> begun = disks_.BegunSince(checkpoint);
+  Step found = last;
+  for (auto it = begun.rbegin(); it != begun.rend(); ++it) {
+    expected.incarnations[it->first.value()] = found.value();
+    found = std::min(found, it->second);
   }
-  return expected;
+  expected.incarnations[checkpoint.key().incarnation.value()] = found.value();
+  oracle_ = std::make_unique<Oracle>(scenario_, clock_.Now(), expected);
+  repeated_tolerance_.clear();
+  if (ok() && scenario_.journal) ExpectRepeated(checkpoint, last);
 }
 
-void World::Restore(const JobDisks::Checkpoint& checkpoint) {
+void World::Recover(const JobDisks::Checkpoint& checkpoint) {
   const absl::StatusOr<ShardCheckpoint> state = disks_.Load(checkpoint);
   if (!state.ok()) return Fail(absl::StrCat("server 0 cannot load: ", state.status().message()));
-  ExpectReason(shard().Restore(*state), Reason::kNone);
-  shard().BeginIncarnation(disks_.BegunSince(checkpoint));
+  const LoadCheckpoint load = {SourceOf(*state), disks_.BegunSince(checkpoint)};
+  const bool with_others = scenario_.journal && servers_->count() > 1;
+  if (with_others) shard().BeginRecovery();
+  ExpectReason(shard().Restore(*state, load.begins), Reason::kNone);
+  if (scenario_.journal) {
+    repeats_ = oracle_->step();
+    if (!RepeatSteps(load)) return;
+    repeats_.reset();
+  } else {
+    shard().BeginIncarnation(load.begins);
+  }
+  StartServing(Step(oracle_->step()));
+  TellWhole();
+  if (!scenario_.journal && ok()) JoinTooEarly();
+  if (with_others) shard().EndRecovery();
 }
 
-// A worker joins before all servers have their parts of the checkpoint.
+// A worker joins before all servers have their parts of the checkpoint, and have repeated their
+// steps.
 void World::JoinTooEarly() {
+  if (servers_->count() == 1) return;
   servers_->ActSome();
-  if (interrupted() || servers_->AllLoaded() || !latest_join_.has_value()) return;
+  if (interrupted() || !latest_join_.has_value()) return;
+  if (!scenario_.journal && servers_->AllLoaded()) return;
   const absl::Status refused = shard().Join(*latest_join_, nullptr).status();
   if (absl::IsUnavailable(refused)) return;
   Fail(absl::StrCat("a worker joins before all servers have loaded their stripes, and is told: ",
@@ -148,7 +180,7 @@ void World::JoinTooEarly() {
 
 // Server 0 writes what it can write of a checkpoint, perhaps, at some time.
 void World::WriteCheckpoints() {
-  if (!disks_.any_taken() || !servers_->Percent(40)) return;
+  if (!disks_.any_taken() || quiet_ || !servers_->Percent(40)) return;
   servers_->Later([this] {
     if (servers_->Percent(50)) return disks_.SaveOwn();
     if (disks_.WriteState()) TellWhole();
@@ -160,10 +192,11 @@ void World::TellWhole() {
   if (whole.empty()) return;
   disks_.of(0).Keep({whole});
   shard().KeepCheckpoints(whole);
+  if (scenario_.journal) servers_->TellJournals();
 }
 
 void World::CheckDisks() {
-  if (servers_->count() == 1) return;
+  if (!scenario_.has_disks()) return;
   if (!servers_->dead().has_value()) disks_.CheckReports();
   disks_.CheckWhole();
   if (!disks_.violation().empty()) Fail(disks_.violation());
@@ -171,7 +204,7 @@ void World::CheckDisks() {
 
 // All that were taken become whole, and nothing else remains.
 void World::FinishCheckpoints() {
-  if (servers_->count() == 1) return;
+  if (!scenario_.has_disks()) return;
   servers_->WriteAll();
   while (disks_.any_taken() && disks_.WriteState()) TellWhole();
   Expect("a checkpoint that is not written", disks_.any_taken(), false);
