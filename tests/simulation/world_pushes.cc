@@ -52,8 +52,9 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
   push.gradient = gradient;
   push.parts.resize(servers_->count());
   push.original = original.has_value() ? pushes_.at(*original)->original : number;
+  // What waits is judged before or after the call: the answer to neither may depend on a disk.
+  quiet_ = scenario_.journal && oracle_->WaitingAtDoor() > 0;
   const PushVerdict verdict = oracle_->BeginPush(number, header, gradient, fault);
-  quiet_ = scenario_.journal && verdict.reason == Reason::kBadArgument;  // too many wait, as yet
   const uint64_t until = verdict.answered ? oracle_->HeldUntil(header) : 0;
   if (!verdict.goes_on()) due_.emplace(number, DueAnswer{verdict, until});
   absl::StatusOr<PushHeader> from_wire = push.header;
