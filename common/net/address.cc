@@ -62,6 +62,8 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   }
   if (!bracketed && absl::StrContains(host, ":"))
     return BadAddress(text, "needs brackets around its IPv6 host");
+  if (bracketed && !absl::StrContains(host, ":"))
+    return BadAddress(text, "has brackets around a host that is no IPv6 address");
   const absl::string_view digits = text.substr(colon + 1);
   const bool only_digits = absl::c_all_of(digits, absl::ascii_isdigit);
   uint32_t port = 0;

@@ -88,6 +88,14 @@ TEST(AddressTest, RefusesIpv6WithoutBrackets) {
   }
 }
 
+// Without its brackets, which nobody writes again, the first would be a unix socket.
+TEST(AddressTest, RefusesBracketsAroundOtherHosts) {
+  for (const char* text : {"[unix]:0", "[node7]:70", "[127.0.0.1]:70"}) {
+    EXPECT_THAT(ParseAddress(text),
+                IsError(Reason::kBadArgument, HasSubstr("brackets around a host that is no IPv6")));
+  }
+}
+
 TEST(AddressTest, RefusesStrayBracketsAndSpaces) {
   for (const char* text :
        {"[node7:70", "node7]:70", "[[::1]]:70", "[::1:70", "node 7:70", " n:70"}) {
