@@ -318,6 +318,19 @@ TEST_F(RestoredTableTest, AJournaledStepDropsTheAnswersOfAProcessWhoseNameAnothe
   EXPECT_EQ(table_.FindAlive("a")->answers.size(), 1u);
 }
 
+TEST_F(RestoredTableTest, AJournaledStepDropsTheAnswersOfAProcessThatCountsItsPushesAnew) {
+  OpenThatPushed(Worker("a", 11));
+  restored_ = *table_.FindAlive("a");
+  restored_.answers = {{Sequence(5), {}}};
+  restored_.last_sequence = Sequence(5);
+  table_.RestoreWorker(restored_, Step(5), kNow);
+  SessionRecord later = restored_;
+  later.answers = {{Sequence(2), {}}};
+  later.last_sequence = Sequence(2);
+  table_.RestoreWorker(later, Step(6), kNow);
+  EXPECT_EQ(table_.FindAlive("a")->answers.count(Sequence(5)), 0u);
+}
+
 TEST_F(RestoredTableTest, RemembersAProcessThatHadNothingToLoseWhenAnotherTookItsName) {
   Open(Worker("a", 11));
   Open(Worker("a", 12));
