@@ -86,16 +86,22 @@ void GrpcParameterSink::EndLane(const absl::Status& status) {
 
 absl::Status GrpcParameterSink::AwaitComplete() {
   const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return written_ == size_ || lanes_ == 0;
+    return written_ == size_ || lanes_ == 0 || cancelled_;
   };
   absl::MutexLock lock(&mu_, absl::Condition(&settled));
   if (written_ == size_) return absl::OkStatus();
+  if (cancelled_) return absl::CancelledError("the pull was cancelled");
   const absl::Status incomplete = coverage_.CheckComplete();
   if (!had_lanes_) return incomplete;
   if (IsCorrupt(lane_error_)) return lane_error_;
   return absl::UnavailableError(
       absl::StrCat("a part of the parameters was lost: ",
                    lane_error_.ok() ? incomplete.message() : lane_error_.message()));
+}
+
+void GrpcParameterSink::Cancel() {
+  absl::MutexLock lock(&mu_);
+  cancelled_ = true;
 }
 
 bool GrpcParameterSink::wrote() const {

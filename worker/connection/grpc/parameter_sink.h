@@ -41,10 +41,11 @@ class GrpcParameterSink {
   void BeginLane() ABSL_LOCKS_EXCLUDED(mu_);
   void EndLane(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Waits until all elements have arrived or all lanes have ended. OK if all have arrived.
-  // Otherwise BAD_CHUNK; or, if a lane lost some, CORRUPT_CHUNK or UNAVAILABLE: then the pull may
-  // be repeated.
+  // Waits until all elements have arrived, all lanes have ended, or Cancel() is called. OK if all
+  // have arrived. Otherwise BAD_CHUNK; or, if a lane lost some, CORRUPT_CHUNK or UNAVAILABLE: then
+  // the pull may be repeated; or CANCELLED.
   absl::Status AwaitComplete() ABSL_LOCKS_EXCLUDED(mu_);
+  void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether any element may have been written, also by a Take() that failed.
   bool wrote() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -64,6 +65,7 @@ class GrpcParameterSink {
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int lanes_ ABSL_GUARDED_BY(mu_) = 0;  // that have not ended
   bool had_lanes_ ABSL_GUARDED_BY(mu_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status lane_error_ ABSL_GUARDED_BY(mu_);  // the first, or a corrupt chunk
 };
 

@@ -2,7 +2,6 @@
 
 #include <glog/logging.h>
 
-#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -76,9 +75,11 @@ class GrpcPullCall {
     return header;
   }
 
-  void Cancel() {
-    cancelled_ = true;
+  void Cancel() ABSL_LOCKS_EXCLUDED(mu_) {
     stream_.Cancel();
+    absl::MutexLock lock(&mu_);
+    cancelled_ = true;
+    if (sink_ != nullptr) sink_->Cancel();
   }
   const Transfer& transfer() const { return transfer_; }
   bool wrote() const { return wrote_; }
@@ -101,9 +102,18 @@ class GrpcPullCall {
 
   absl::StatusOr<PullHeader> ReadAll(const StripeSpan<float>& parameters) {
     GrpcParameterSink sink(name_, parameters, *options_.transforms, options_.trace);
+    SetSink(&sink);
     absl::StatusOr<PullHeader> header = ReadInto(sink, parameters);
+    SetSink(nullptr);
     wrote_ = wrote_ || sink.wrote();
     return header;
+  }
+
+  // The sink that Cancel() ends the wait of.
+  void SetSink(GrpcParameterSink* sink) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    sink_ = sink;
+    if (sink_ != nullptr && cancelled_) sink_->Cancel();
   }
 
   // When it returns, no lane writes to the sink any more.
@@ -139,7 +149,6 @@ class GrpcPullCall {
       const absl::Status taken = sink.Take(bytes);
       if (!taken.ok()) return taken;
     }
-    if (cancelled_) return absl::CancelledError("the pull was cancelled");  // and so are its lanes
     const absl::Status complete = sink.AwaitComplete();
     if (!complete.ok()) return complete;
     transfer_ = {sink.bytes(), RealClock().Now() - begin};
@@ -151,9 +160,11 @@ class GrpcPullCall {
   SharedParameters* const shared_;
   const GrpcPullOptions options_;
   GrpcStream stream_;
-  std::atomic<bool> cancelled_{false};
-  bool ended_ = false;  // by the server
-  bool wrote_ = false;  // to the parameters
+  absl::Mutex mu_;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  GrpcParameterSink* sink_ ABSL_GUARDED_BY(mu_) = nullptr;  // while the parameters are read
+  bool ended_ = false;                                      // by the server
+  bool wrote_ = false;                                      // to the parameters
   Transfer transfer_;
   absl::Status sharing_;
 };

@@ -54,6 +54,14 @@ TEST_F(GrpcParameterSinkTest, WithoutLanesTheServerHasLeftElementsOut) {
               IsError(Reason::kBadChunk, HasSubstr("elements 2 to 3 are missing")));
 }
 
+// Without it, the wait would last for ever.
+TEST_F(GrpcParameterSinkTest, ACancelledPullDoesNotWaitForItsLanes) {
+  sink_.BeginLane();
+  EXPECT_THAT(Take(0, {1, 2}), IsOk());
+  sink_.Cancel();
+  EXPECT_THAT(sink_.AwaitComplete(), HasCode(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+}
+
 TEST_F(GrpcParameterSinkTest, ALaneThatBrokeMayHaveLostThem) {
   sink_.BeginLane();
   sink_.EndLane(absl::UnavailableError("it broke"));
