@@ -24,9 +24,6 @@ struct Revisions {
   uint32_t newest = 2;
 };
 
-// From this one on, each of several servers takes lanes, and chunks of the whole vector.
-inline constexpr uint32_t kRevisionOfStripes = 2;
-
 // The revisions that this program's server serves.
 inline constexpr Revisions kServedRevisions;
 // A worker of this program states `newest`, and needs a server of `oldest` or later.

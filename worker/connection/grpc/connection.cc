@@ -64,10 +64,8 @@ class GrpcConnection final : public ServerConnection {
     const auto event = NextMessage(absl::InfiniteDuration());
     if (!event.ok()) return event.status();
     if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
-    Revisions needed = options_.revisions;
-    if (event->welcome().servers_size() > 1) needed.oldest = kRevisionOfStripes;
-    const absl::Status fits =
-        CheckServerRevision(needed, event->welcome().protocol(), event->welcome().version());
+    const absl::Status fits = CheckServerRevision(options_.revisions, event->welcome().protocol(),
+                                                  event->welcome().version());
     if (!fits.ok()) {
       EndSession();
       return fits;
