@@ -293,29 +293,34 @@ TEST_F(RestoredTableTest, DoesNotRememberAProcessWhoseNameAnotherTook) {
   EXPECT_TRUE(table_.Remembers(Worker("b", 11)));
 }
 
-TEST_F(RestoredTableTest, AJournaledStepAddsToTheAnswersOfAProcess) {
-  OpenThatPushed(Worker("a", 11));
-  restored_ = *table_.FindAlive("a");
-  restored_.answers[Sequence(1)] = {};
-  table_.RestoreWorker(restored_, Step(5), kNow);
-  SessionRecord later = restored_;
-  later.answers = {{Sequence(2), {}}};
-  later.last_sequence = Sequence(2);
-  table_.RestoreWorker(later, Step(6), kNow);
-  EXPECT_EQ(table_.FindAlive("a")->answers.size(), 2u);
+class JournaledAnswersTest : public RestoredTableTest {
+ protected:
+  // "a" has an answer to its push 1 at step 5.
+  JournaledAnswersTest() {
+    OpenThatPushed(Worker("a", 11));
+    restored_ = *table_.FindAlive("a");
+    restored_.answers[Sequence(1)] = {};
+    table_.RestoreWorker(restored_, Step(5), kNow);
+  }
+
+  // A journaled step brings `later` with the answer to its latest push. Returns how many answers
+  // "a" has then.
+  size_t AnswersAfter(SessionRecord later, Sequence latest) {
+    later.answers = {{latest, {}}};
+    later.last_sequence = latest;
+    table_.RestoreWorker(later, Step(6), kNow);
+    return table_.FindAlive("a")->answers.size();
+  }
+};
+
+TEST_F(JournaledAnswersTest, AddToThoseOfAProcess) {
+  EXPECT_EQ(AnswersAfter(restored_, Sequence(2)), 2u);
 }
 
-TEST_F(RestoredTableTest, AJournaledStepDropsTheAnswersOfAProcessWhoseNameAnotherTookMeanwhile) {
-  OpenThatPushed(Worker("a", 11));
-  restored_ = *table_.FindAlive("a");
-  restored_.answers[Sequence(1)] = {};
-  table_.RestoreWorker(restored_, Step(5), kNow);
+TEST_F(JournaledAnswersTest, ReplaceThoseOfAProcessWhoseNameAnotherTookMeanwhile) {
   SessionRecord later = restored_;  // it came back, and counts its pushes anew
   later.replaced = {ProcessNonce(11), ProcessNonce(12)};
-  later.answers = {{Sequence(3), {}}};
-  later.last_sequence = Sequence(3);
-  table_.RestoreWorker(later, Step(6), kNow);
-  EXPECT_EQ(table_.FindAlive("a")->answers.size(), 1u);
+  EXPECT_EQ(AnswersAfter(later, Sequence(3)), 1u);
 }
 
 TEST_F(RestoredTableTest, AJournaledStepDropsTheAnswersOfAProcessThatCountsItsPushesAnew) {
