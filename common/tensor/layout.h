@@ -107,7 +107,7 @@ class Layout {
   // of a stripe, it is the name in the whole vector.
   std::string ElementName(uint64_t offset) const;
 
-  // Of which stripe this is the layout; null if it is that of a whole vector.
+  // The stripe that this describes; null if it describes a whole vector.
   const Stripe* stripe() const;
   // The whole tensor of which `range`, one of this layout's, has a part.
   const LayoutRange& WholeOf(const LayoutRange& range) const;

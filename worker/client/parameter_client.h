@@ -39,8 +39,8 @@ namespace sluice {
 class ParameterClient {
  public:
   // Gradients are pushed in `encoding`. `pull` matters only if it is automatic: otherwise the
-  // connection's own encoding of parameters is used. With several servers Join() refuses encodings
-  // of matrices. `clock` times encodings, and outlives this.
+  // connection's own encoding of parameters is used. With several servers Join() refuses an
+  // automatic choice that has an encoding of matrices. `clock` times encodings, and outlives this.
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
                            GradientEncoding encoding = {}, EncodingChoice pull = {},
                            const Clock& clock = RealClock())
