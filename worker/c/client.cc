@@ -65,6 +65,22 @@ void sluice_client::NoteStatus() {
              complete_ && client_->parameters_complete() ? 1 : 0};
 }
 
+absl::Status sluice_client::SetRestore(std::function<void()> restore) {
+  absl::Status idle = calls_->CheckIdle("sluice_set_restore()");
+  if (!idle.ok()) return idle;
+  if (part_ != Part::kNew || restore_ != nullptr) {
+    return absl::FailedPreconditionError(
+        "sluice_set_restore() may be called once, before sluice_join()");
+  }
+  if (!has_one_buffer()) {
+    return absl::FailedPreconditionError(
+        "sluice_set_restore() is for parameters that are the floats of the gradient's buffer, and "
+        "these are in other memory; do not call it");
+  }
+  restore_ = std::move(restore);
+  return absl::OkStatus();
+}
+
 absl::Status sluice_client::BeginJoin() {
   const absl::Status idle = calls_->CheckIdle("sluice_join()");
   if (!idle.ok()) return idle;
@@ -73,6 +89,11 @@ absl::Status sluice_client::BeginJoin() {
   }
   const absl::Status has_model = sluice::CheckNotEmpty("sluice_set_tables()", layout_);
   if (!has_model.ok()) return has_model;
+  if (has_one_buffer() && restore_ == nullptr) {  // it would offer a gradient as parameters
+    return absl::FailedPreconditionError(
+        "the parameters are the floats of the gradient's buffer; call sluice_set_restore() before "
+        "sluice_join(), or give sluice_client_create() other memory for them");
+  }
   calls_->Begin([this] {
     absl::Status joined = Join(SessionRole::kWorker, &client_);
     if (joined.ok()) {
@@ -94,6 +115,7 @@ absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClie
   request.layout = layout_;
   request.optimizer = optimizer_;
   request.memory = gradient_.shared;
+  if (restore_ != nullptr) joining->RestoreBy(restore_);
   absl::Status joined = joining->Join(request, parameters_);
   if (role == SessionRole::kObserver) complete_ = joining->parameters_complete();
   if (joined.ok()) *client = std::move(joining);
@@ -251,6 +273,10 @@ sluice_code sluice_client_create(sluice_job* job, const sluice_model* model,
 }
 
 void sluice_client_free(sluice_client* client) { delete client; }
+
+sluice_code sluice_set_restore(sluice_client* client, sluice_restore restore, void* context) {
+  return sluice::CodeOf(client->SetRestore([restore, context] { restore(context); }));
+}
 
 sluice_code sluice_join(sluice_client* client) { return sluice::CodeOf(client->BeginJoin()); }
 

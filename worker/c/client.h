@@ -4,6 +4,7 @@
 #define SLUICE_WORKER_C_CLIENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -35,6 +36,7 @@ struct sluice_client {
   sluice_client& operator=(const sluice_client&) = delete;
 
   // The functions of sluice.h. They return FAILED_PRECONDITION when called out of turn.
+  absl::Status SetRestore(std::function<void()> restore);
   absl::Status BeginJoin();
   absl::Status BeginPush(uint32_t samples, absl::optional<float> loss);
   absl::Status BeginLeave();
@@ -58,6 +60,9 @@ struct sluice_client {
   enum class Part { kNew, kJoined, kLeft };
 
   absl::Status CheckJoined(absl::string_view call) const;
+  bool has_one_buffer() const {
+    return layout_.size() > 0 && parameters_.data() == gradient_.floats.data();
+  }
   absl::Status Join(sluice::SessionRole role, std::unique_ptr<sluice::ParameterClient>* client);
   absl::Status Leave();
   absl::Status AwaitEnd();
@@ -73,6 +78,7 @@ struct sluice_client {
   sluice::OptimizerConfig optimizer_;
   const absl::Span<float> parameters_;
   const sluice_buffer gradient_;
+  std::function<void()> restore_;                          // null unless has_one_buffer()
   std::unique_ptr<sluice::ParameterClient> client_;        // null before it joins
   std::unique_ptr<sluice::ParameterClient> observer_;      // from AwaitEnd() to the report
   std::map<uint32_t, sluice::RowPull> prefetched_;         // by table; `calls_` alone uses it

@@ -159,8 +159,9 @@ SLUICE_API void sluice_buffer_free(sluice_buffer* buffer);
 typedef struct sluice_client sluice_client;
 
 /* Makes a worker's client. `parameters` has as many floats as the model has elements, and must stay
- * valid until the client is freed. What `model` and `optimizer` point to is copied. A model of
- * tables only has no tensors, and a gradient of 0 elements; `parameters` may be NULL then. */
+ * valid until the client is freed. They may be those of `gradient`, see sluice_set_restore(). What
+ * `model` and `optimizer` point to is copied. A model of tables only has no tensors, and a gradient
+ * of 0 elements; `parameters` may be NULL then. */
 SLUICE_API sluice_code sluice_client_create(sluice_job* job, const sluice_model* model,
                                             const sluice_optimizer* optimizer, float* parameters,
                                             sluice_buffer* gradient, sluice_client** client);
@@ -169,11 +170,22 @@ SLUICE_API sluice_code sluice_client_create(sluice_job* job, const sluice_model*
  * leaves. NULL is allowed. */
 SLUICE_API void sluice_client_free(sluice_client* client);
 
+/* For a program that keeps the model's parameters in another form, such as 16 bits, and needs no
+ * vector of them beside the gradient. `parameters` are then the floats of the gradient's buffer: a
+ * push sends what is there, and writes the parameters to go on with over it, which the program
+ * copies. `restore` writes the program's parameters there. A thread of the client calls it while a
+ * join or a push is waited for, and only before this worker offers its parameters to a server that
+ * has none; the gradient is dropped then. `context` is passed on. Before sluice_join(), once. */
+typedef void (*sluice_restore)(void* context);
+SLUICE_API sluice_code sluice_set_restore(sluice_client* client, sluice_restore restore,
+                                          void* context);
+
 /* What is begun with one of these six, or with sluice_pull_rows(), must be waited for before the
  * next is called, or the parameters or the gradient are used. */
 
 /* Joins the job. If the job has no parameters yet, those in `parameters` become the job's;
- * otherwise the job's replace them. The gradient's buffer holds zeroes afterwards. Called first. */
+ * otherwise the job's replace them. The gradient's buffer holds zeroes afterwards, if it does not
+ * hold the parameters. Called first. */
 SLUICE_API sluice_code sluice_join(sluice_client* client);
 
 /* Pushes the gradient, which was computed on `samples` samples and on the parameters that the

@@ -4,6 +4,7 @@
 #ifndef SLUICE_WORKER_CLIENT_PARAMETER_CLIENT_H_
 #define SLUICE_WORKER_CLIENT_PARAMETER_CLIENT_H_
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -58,13 +59,19 @@ class ParameterClient {
 
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
   // holds. Then waits until the job's mode lets this worker continue, and writes the parameters to
-  // continue with to `parameters`, which may be the memory of `gradient`. `loss` is the mean of the
-  // batch: the server shows it to people, and tells by it whether training diverges; NaN counts. If
-  // the last call has left a mixture, the gradient is dropped (kStaleDropped), and only the pull is
-  // made. DATA_LOSS if `parameters` are a mixture, and the server has come back
-  // without any.
+  // continue with to `parameters`. They may be the memory of `gradient` if parameters are pushed
+  // (local steps), or after RestoreBy(). `loss` is the mean of the batch: the server shows it to
+  // people, and tells by it whether training diverges; NaN counts. If the last call has left a
+  // mixture, the gradient is dropped (kStaleDropped), and only the pull is made. DATA_LOSS if
+  // `parameters` are a mixture, and the server has come back without any.
   absl::StatusOr<RoundReport> PushPull(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
+
+  // For a program that keeps the parameters elsewhere, so that `parameters` carry gradients, too.
+  // `restore` writes them to `parameters`. It is called by Join() and PushPull(), and only before
+  // this worker offers them to a server that has none; the gradient is given up then. Call it
+  // before Join().
+  void RestoreBy(std::function<void()> restore) { restore_ = std::move(restore); }
 
   // Sets the rows whose gradients the next PushPull() pushes, of tables of the layout. If it drops
   // the gradient, it drops them, too. They are sent in the encoding of gradients if that is
@@ -187,6 +194,7 @@ class ParameterClient {
   Welcome welcome_;                     // of the latest session
   bool server_has_parameters_ = false;  // as far as the latest session has shown
   bool complete_ = true;                // see parameters_complete()
+  std::function<void()> restore_;       // null: `parameters` hold nothing else
   bool left_ = false;                   // Leave() was called
   Step step_;                           // of the parameters that this worker holds
   Incarnation incarnation_;             // of the server that made that step

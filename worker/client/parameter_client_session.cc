@@ -98,7 +98,7 @@ absl::Status ParameterClient::CheckFitStripes(uint32_t servers) {
 // third. A worker that joins again keeps none, because its gradient is still to be pushed: then a
 // pull that breaks off leaves a mixture, as in PushPull(), unless it offers its parameters.
 absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameters) {
-  if (earlier == Earlier::kPushed || request_.role != SessionRole::kWorker) {
+  if (earlier == Earlier::kPushed || request_.role != SessionRole::kWorker || restore_ != nullptr) {
     return BeginWith({}, earlier, parameters);
   }
   const bool fits =
@@ -113,12 +113,16 @@ absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameter
 
 // Offers `parameters` to a job that has none, and fills them with the job's. If the session breaks,
 // it does so in a later one. A mixture is not offered. What is offered is kept until it was pulled,
-// so that it can be offered again. After an error `parameters` are `own` again, or what was kept.
+// so that it can be offered again, if the program does not keep it. After an error `parameters` are
+// `own` again, or what was kept.
 absl::Status ParameterClient::BeginWith(absl::Span<const float> own, Earlier earlier,
                                         absl::Span<float> parameters) {
   std::vector<float> kept;
   for (int attempt = 0;; ++attempt) {
-    if (own.empty() && complete_ && MustOffer()) {
+    if (MustOffer() && restore_ != nullptr) {
+      restore_();
+      complete_ = true;
+    } else if (own.empty() && complete_ && MustOffer()) {
       kept.assign(parameters.begin(), parameters.end());
       own = kept;
     }

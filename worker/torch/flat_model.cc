@@ -75,6 +75,7 @@ FlatModel::FlatModel(torch::nn::Module& module) {
   absl::StatusOr<Layout> layout = Layout::Create(ranges, std::move(tables));
   if (!layout.ok()) throw std::invalid_argument(std::string(layout.status().message()));
   layout_ = *std::move(layout);
+  ChooseBuffers();
   Bind(ranges);
 }
 
@@ -108,12 +109,22 @@ bool FlatModel::IsKnown(const std::string& name, const torch::Tensor& tensor,
                    "\" but is another tensor; to tie them, register one module under both names"));
 }
 
+// A view needs no memory beside the vectors of values and of gradients; a tensor that is none has a
+// value and a gradient of its own, and then one vector is enough to carry both in turn.
+void FlatModel::ChooseBuffers() {
+  int64_t copied = 0;
+  for (const Member& member : members_) copied += member.is_view ? 0 : member.tensor.numel();
+  one_buffer_ = static_cast<uint64_t>(copied) > layout_.size() / 2;
+  if (!one_buffer_) return;
+  for (Member& member : members_) member.is_view = false;
+}
+
 void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
   const torch::NoGradGuard no_grad;
-  values_ = torch::zeros({static_cast<int64_t>(layout_.size())});
   auto memory = SharedMemory::Create(layout_.size());
   if (memory.ok() && layout_.size() > 0) gradient_memory_ = *std::move(memory);
   gradients_ = FlatIn(gradient_memory_, layout_.size());
+  values_ = one_buffer_ ? gradients_ : FlatIn(nullptr, layout_.size());
   for (size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
     const auto offset = static_cast<int64_t>(ranges[i].offset);
@@ -175,8 +186,9 @@ SharedFloats FlatModel::GatherGradients() {
   return ShareFlat(gradients_);
 }
 
+// GatherGradients() writes every element of a buffer that also carries values.
 void FlatModel::ZeroGradients() {
-  gradients_.zero_();
+  if (!one_buffer_) gradients_.zero_();
   for (Member& member : members_) {
     if (!member.is_parameter) continue;
     if (member.is_view) {

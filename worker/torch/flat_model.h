@@ -5,8 +5,10 @@
 // running statistics) and frozen parameters are STATISTIC ranges: for these, a push sends the value
 // itself, not a gradient. Integer buffers (BatchNorm's num_batches_tracked) are not sent. A tensor
 // that is not float32, or not on the CPU, cannot be a view: it is converted and copied at every
-// step. A tensor with several names (tied parameters) has one range, under its first name. A
-// RemoteEmbedding is a table of the layout.
+// step. If such tensors have more than half of the elements, none is a view, and one buffer serves
+// both as the vector of values and as that of gradients: each tensor keeps its own elements, in 16
+// bits or on the GPU. A tensor with several names (tied parameters) has one range, under its first
+// name. A RemoteEmbedding is a table of the layout.
 
 #ifndef SLUICE_WORKER_TORCH_FLAT_MODEL_H_
 #define SLUICE_WORKER_TORCH_FLAT_MODEL_H_
@@ -55,8 +57,11 @@ class FlatModel {
   const std::vector<NamedEmbedding>& embeddings() const { return embeddings_; }
 
   // The vector of all values: layout().size() elements. After writing to it, call ScatterValues(),
-  // which copies the values to the tensors that are not views.
+  // which copies the values to the tensors that are not views. If has_one_buffer(), it holds the
+  // values only from GatherValues(), or from what was written to it, to the next GatherGradients().
   absl::Span<float> values();
+  // Whether values() and the gradients are the same memory.
+  bool has_one_buffer() const { return one_buffer_; }
   void ScatterValues();
 
   // Returns what a push sends: the gradients of parameters and the values of statistics. If
@@ -103,11 +108,13 @@ class FlatModel {
            std::vector<LayoutRange>& ranges, Seen& seen);
   static bool IsKnown(const std::string& name, const torch::Tensor& tensor,
                       const std::vector<LayoutRange>& ranges, Seen& seen);
+  void ChooseBuffers();
   void Bind(const std::vector<LayoutRange>& ranges);
 
   Layout layout_;
   std::vector<NamedEmbedding> embeddings_;
   std::vector<Member> members_;  // in the layout's order
+  bool one_buffer_ = false;
   torch::Tensor values_;
   std::shared_ptr<const SharedMemory> gradient_memory_;
   torch::Tensor gradients_;

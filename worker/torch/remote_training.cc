@@ -48,7 +48,8 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
   request.layout = model.layout();
   request.optimizer = config;
   request.memory = model.gradient_memory();
-  ThrowIfError(client->Join(request, model.values()));
+  if (model.has_one_buffer()) client->RestoreBy([&model] { model.GatherValues(); });
+  ThrowIfError(client->Join(request, model.GatherValues()));
   model.ScatterValues();
   return client;
 }

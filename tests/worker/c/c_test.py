@@ -24,8 +24,20 @@ def run(words):
 
 class CTest(unittest.TestCase):
     def test_workers_of_a_launch_end_with_the_parameters_of_their_gradients(self):
+        self.train()
+
+    def test_one_buffer_carries_gradients_and_parameters_in_turn(self):
+        said = self.train("one-buffer")
+        for line in (
+                "one buffer: the parameters are the floats of the gradient's buffer; call sluice_set_restore() before "
+                "sluice_join(), or give sluice_client_create() other memory for them",
+                "restore twice: sluice_set_restore() may be called once, before sluice_join()"):
+            self.assertEqual(said.count(line), 2, said)
+
+    def train(self, *arguments):
+        """Returns the lines of a launch with two workers."""
         launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3"]
-        ended = run([*launch, WORKER, str(STEPS), "--mode=sync"])
+        ended = run([*launch, WORKER, str(STEPS), *arguments, "--mode=sync"])
         said = ended.stdout.splitlines()
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         # Each step takes learning rate x (1 + 2) / 2 off: exact in float32.
@@ -37,6 +49,7 @@ class CTest(unittest.TestCase):
         told = [" ".join(line.split()) for line in said]
         self.assertIn(f"accepted {2 * STEPS}", told)
         self.assertTrue(any(line.startswith("best") and "0.5" in line for line in told), ended.stdout)
+        return said
 
     def test_what_is_wrong_is_said_in_a_sentence(self):
         launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2"]
@@ -48,6 +61,8 @@ class CTest(unittest.TestCase):
                 "weight_decay and nesterov",
                 "buffer: the buffer of the gradient has 8 elements, the model has 9",
                 "before it joins: sluice_push() was called before sluice_join()",
+                "two buffers: sluice_set_restore() is for parameters that are the floats of the gradient's buffer, and these "
+                "are in other memory; do not call it",
                 "changed: weight[0] of the gradient has changed after it was sent early; change it before that, or send "
                 "nothing early (sluice_send_early(), or overlap in Python)",
                 "twice: sluice_send_early() sends each element once: chunk of 3 elements at offset 6 overlaps elements from 6 "

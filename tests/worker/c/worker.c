@@ -1,5 +1,6 @@
 /* A worker in plain C. With --server=ADDRESS it pushes STEPS gradients, each of which is its place
- * plus 1 in every element, and prints what came of it. c_test.py starts it. */
+ * plus 1 in every element, and prints what came of it. With a second argument one buffer carries
+ * gradients and parameters in turn. c_test.py starts it. */
 
 #include <math.h>
 #include <stdio.h>
@@ -51,6 +52,22 @@ static sluice_code Create(sluice_job* job, const char* optimizer, const char* op
   const sluice_group groups[] = {{slow_parameters, 1, slow, 1}};
   const sluice_optimizer chosen = {optimizer, options, 1, groups, 1};
   return sluice_client_create(job, &model, &chosen, parameters, gradient, client);
+}
+
+static void WriteFirst(void* context) {
+  float* parameters = context;
+  int i;
+  for (i = 0; i < kElements; ++i) parameters[i] = i < kWeights ? 100 : 200;
+}
+
+/* Says what is refused of one buffer. Returns 0 if it is. */
+static int UseOneBuffer(sluice_client* client, float* parameters) {
+  if (sluice_join(client) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("one buffer: %s\n", sluice_error_message());
+  if (sluice_set_restore(client, WriteFirst, parameters) != SLUICE_OK) return Fail("restore");
+  if (sluice_set_restore(client, WriteFirst, parameters) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("restore twice: %s\n", sluice_error_message());
+  return 0;
 }
 
 static int Train(sluice_client* client, int steps, float* parameters, float* gradient) {
@@ -152,9 +169,11 @@ int main(int argc, char** argv) {
   sluice_client* client = NULL;
   if (sluice_start(&argc, argv, &job) != SLUICE_OK) return Fail("start");
   if (sluice_is_server(job)) return sluice_serve(job);
-  if (argc != 2) return 11;
-  float parameters[kElements] = {100, 100, 100, 100, 100, 100, 200, 200, 200};
+  if (argc != 2 && argc != 3) return 11;
+  float first[kElements];
+  WriteFirst(first);
   sluice_buffer* gradient = sluice_buffer_create(kElements);
+  float* parameters = argc == 2 ? first : sluice_buffer_floats(gradient);
   sluice_buffer* small = sluice_buffer_create(kElements - 1);
   if (sluice_buffer_create(UINT64_MAX) != NULL || sluice_buffer_create(1ULL << 62) != NULL)
     return 12;
@@ -170,6 +189,11 @@ int main(int argc, char** argv) {
   if (sluice_push(client, 1, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
   printf("before it joins: %s\n", sluice_error_message());
   int code = Misuse(job, argc, argv, parameters, gradient);
+  if (code == 0 && argc == 3) code = UseOneBuffer(client, parameters);
+  if (code == 0 && argc == 2) {
+    if (sluice_set_restore(client, WriteFirst, parameters) != SLUICE_FAILED_PRECONDITION) return 10;
+    printf("two buffers: %s\n", sluice_error_message());
+  }
   if (code == 0) {
     code = TrainAndFollow(job, client, atoi(argv[1]), parameters, sluice_buffer_floats(gradient));
   }

@@ -204,6 +204,53 @@ TEST_F(TornPullTest, OffersAModelsOwnParametersThoughAPullHadBegunToReplaceThem)
   EXPECT_EQ(other_.Parameters(), Values({10, 10, 10}));
 }
 
+// A worker whose program has its parameters elsewhere, as the numbers 4, 5, 6, so that the vector
+// that is pulled into carries its gradients.
+class OneBufferTest : public TornPullTest {
+ protected:
+  OneBufferTest() {
+    client_->RestoreBy([this] {
+      ++restored_;
+      parameters_ = {4, 5, 6};
+    });
+  }
+
+  int restored_ = 0;
+};
+
+TEST_F(OneBufferTest, OffersWhatTheProgramHasAndPushesWhatTheBufferHolds) {
+  ASSERT_THAT(Join(), IsOk());
+  EXPECT_EQ(parameters_, Values({4, 5, 6}));
+  EXPECT_THAT(PushOwn({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(parameters_, Values({3, 3, 3}));
+  EXPECT_EQ(restored_, 1);
+}
+
+TEST_F(OneBufferTest, IsNotAskedForParametersThatTheJobHas) {
+  ASSERT_THAT(world_.Join("b"), IsOk());
+  ASSERT_THAT(world_.Initialize({7, 8, 9}), IsOk());
+  ASSERT_THAT(Join(), IsOk());
+  EXPECT_EQ(parameters_, Values({7, 8, 9}));
+  EXPECT_EQ(restored_, 0);
+}
+
+TEST_F(OneBufferTest, OffersParametersAndNoGradientToAServerWithoutParameters) {
+  ASSERT_THAT(Join(), IsOk());
+  twin_->MoveTo(other_.shard());
+  EXPECT_THAT(PushOwn({1, 2, 3}), Round(0, Disposition::kStaleDropped));
+  EXPECT_EQ(other_.Parameters(), Values({4, 5, 6}));
+  EXPECT_EQ(parameters_, Values({4, 5, 6}));
+}
+
+TEST_F(OneBufferTest, OffersParametersAfterAPullThatBrokeOff) {
+  ASSERT_THAT(Join(), IsOk());
+  TearPullAndMove();
+  EXPECT_THAT(PushOwn({1, 2, 3}), Round(0, Disposition::kStaleDropped));
+  EXPECT_EQ(other_.Parameters(), Values({4, 5, 6}));
+  EXPECT_EQ(parameters_, Values({4, 5, 6}));
+  EXPECT_TRUE(client_->parameters_complete());
+}
+
 // Twice the server is lost with all it has: before a push, and while the worker pulls what another
 // has offered to the next server.
 TEST_F(TornPullTest, OffersAgainWhatItHasOfferedToAServerThatIsLostMeanwhile) {

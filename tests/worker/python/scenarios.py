@@ -130,6 +130,21 @@ def gradients_that_are_no_views(job):
         optimizer.last.disposition)
 
 
+def sixteen_bits(job):
+    """A model in bfloat16, whose steps are smaller than the last bit of its numbers."""
+    model = linear().bfloat16()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model, overlap=True)
+    seen = []
+    for _ in range(8):
+        push(model, optimizer, 2.0**-10)  # takes 2^-11 off
+        seen.append(1 - model.weight[0, 0].item())
+    assert (model.weight.dtype, model.weight.grad.dtype) == (torch.bfloat16, torch.bfloat16)
+    vector = optimizer._flat  # pylint: disable=protected-access
+    assert vector.has_one_buffer and vector.values is vector.pushed
+    optimizer.await_end()
+    say("below 1, in 1/256:", *[256 * below for below in seen], "bias", 2 - model.bias[0].item())
+
+
 def groups_and_types(job):
     """Parameter groups, another element type, statistics, and a parameter that is not trained."""
     model = nn.Sequential(linear(), nn.BatchNorm1d(2), nn.Linear(2, 1).double())

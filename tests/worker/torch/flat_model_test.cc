@@ -342,6 +342,36 @@ INSTANTIATE_TEST_SUITE_P(
                       ElementType{"BFloat16", torch::kBFloat16, DataType::kBFloat16}),
     [](const ::testing::TestParamInfo<ElementType>& info) { return info.param.name; });
 
+TEST_P(FlatModelElementTypeTest, OneBufferCarriesGradientsAndValuesInTurn) {
+  Parts module;
+  auto w = module.Parameter("w", Tensor({1, 2}).to(GetParam().torch));
+  auto b = module.Parameter("b", Tensor({3}));
+  FlatModel model(module);
+  EXPECT_TRUE(model.has_one_buffer());
+  EXPECT_EQ(model.values().data(), model.shared_gradients().values.data());
+  EXPECT_EQ(model.values().data(), model.gradient_memory()->floats().data());
+  EXPECT_THAT(model.gradient_views(), ::testing::IsEmpty());
+
+  (w.to(torch::kFloat32).sum() * 5 + b.sum() * 7).backward();
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(5, 5, 7));
+  Write({10, 20, 30}, model);
+  EXPECT_THAT(Elements(w), ElementsAre(10, 20));
+  EXPECT_THAT(Elements(b), ElementsAre(30));
+  EXPECT_THAT(Elements(b.grad()), ElementsAre(7)) << "the gradient is still the program's to see";
+
+  model.ZeroGradients();
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(0, 0, 0));
+  EXPECT_THAT(model.GatherValues(), ElementsAre(10, 20, 30));
+}
+
+TEST_F(FlatModelTest, HasTwoBuffersIfHalfOfTheElementsAreViews) {
+  const auto view = module_.Parameter("view", Tensor({1, 2}));
+  module_.Parameter("copy", torch::ones({2}, torch::kBFloat16));
+  FlatModel model(module_);
+  EXPECT_FALSE(model.has_one_buffer());
+  EXPECT_EQ(view.data_ptr<float>(), model.values().data());
+}
+
 TEST_F(FlatModelTest, MixesViewsWithTensorsOfOtherTypes) {
   const auto a = module_.Parameter("a", Tensor({1, 2}));
   const auto b = module_.Parameter("b", Tensor({3}).to(torch::kFloat64));

@@ -70,6 +70,8 @@ class SavedRows(ctypes.Structure):
     _fields_ = [("ids", ctypes.c_void_p), ("rows", ctypes.c_void_p), ("count", ctypes.c_size_t), ("width", ctypes.c_uint32)]
 
 
+Restore = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
 _HANDLE = ctypes.c_void_p
 _FUNCTIONS = {
     "sluice_error_message": (ctypes.c_char_p, []),
@@ -87,6 +89,7 @@ _FUNCTIONS = {
     "sluice_client_create": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Model), ctypes.POINTER(Optimizer),
                                               ctypes.c_void_p, _HANDLE, ctypes.POINTER(_HANDLE)]),
     "sluice_client_free": (None, [_HANDLE]),
+    "sluice_set_restore": (ctypes.c_int32, [_HANDLE, Restore, ctypes.c_void_p]),
     "sluice_join": (ctypes.c_int32, [_HANDLE]),
     "sluice_push": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_float)]),
     "sluice_leave": (ctypes.c_int32, [_HANDLE]),

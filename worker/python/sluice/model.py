@@ -29,7 +29,8 @@ class _Member:
         self.is_parameter = is_parameter  # False: a statistic
         # The workers' mean of equal numbers may differ from them in the last bit, so it is not taken.
         self.is_frozen = not is_parameter and isinstance(tensor, torch.nn.Parameter)
-        self.is_view = tensor.dtype == torch.float32 and tensor.device.type == "cpu" and not self.is_frozen
+        self.is_copied = tensor.dtype != torch.float32 or tensor.device.type != "cpu"  # through the vector
+        self.is_view = not self.is_copied and not self.is_frozen
         # FlatModel sets these: views of its vectors, and where the value lies.
         self.value = self.gradient = tensor
         self.address = 0
@@ -43,11 +44,14 @@ class FlatModel:
     """The parameters that an optimizer trains, and the floating-point buffers of their module.
 
     Parameters of float32 on the CPU are views, so nothing is copied between PyTorch and the wire. Others are converted
-    and copied at every step: those on a GPU through the flat vector, which is in host memory.
+    and copied at every step: those on a GPU through the flat vector, which is in host memory. If the others have more
+    than half of the elements, no tensor is a view, and one vector carries gradients and values in turn.
 
     Attributes:
       values: tensor of float32, [elements]: what is pulled.
       pushed: tensor of float32, [elements]: what is pushed.
+      has_one_buffer: whether these two are one. It holds values from a pull, or gather_values(), to the next
+        gather_gradients().
       gradients: tensor of float32, [elements]: `pushed`, unless parameters are pushed.
       members: the tensors, in the vectors' order.
     """
@@ -57,9 +61,11 @@ class FlatModel:
         """The first two are lists of (name, tensor). The tensors move into other memory, and keep their values."""
         self.members = members_of(named_parameters, named_buffers, has_tables)
         self.size = size_of(self.members)
+        copied = sum(member.length for member in self.members if member.is_copied)
+        self.has_one_buffer = pushes_gradients and 2 * copied > self.size
         self._buffer, self.pushed = shared_vector(self.size)
         self.gradients = self.pushed if pushes_gradients else torch.zeros(self.size)
-        self._memory, self.values = _own_vector(self.size)
+        self._memory, self.values = (None, self.pushed) if self.has_one_buffer else _own_vector(self.size)
         self._address = self.values.data_ptr()
         self._pushed_address = self.pushed.data_ptr()
         with torch.no_grad():
@@ -69,6 +75,7 @@ class FlatModel:
                 member.gradient = self.gradients[member.offset:member.end].view(shape)
                 member.value.copy_(member.tensor)
                 member.address = member.value.data_ptr()
+                member.is_view = member.is_view and not self.has_one_buffer
                 if member.is_view:
                     member.tensor.data = member.value
         self.bind_gradients()
@@ -94,7 +101,8 @@ class FlatModel:
                 member.tensor.grad = member.gradient
 
     def zero_gradients(self) -> None:
-        self.gradients.zero_()
+        if not self.has_one_buffer:  # else gather_gradients() writes all of it
+            self.gradients.zero_()
         self.bind_gradients()
         for member in self.members:
             if member.is_parameter and not member.is_view:

@@ -484,9 +484,13 @@ class _Client:
         _library.check(library.sluice_client_create(job._handle, ctypes.byref(model), ctypes.byref(optimizer),
                                                     flat.address, flat.buffer, ctypes.byref(handle)))
         self.handle = handle
+        # A thread of the library calls it, which has the interpreter's lock while this one waits.
+        restore = _library.Restore(lambda _: flat.gather_values())
+        if flat.has_one_buffer:
+            _library.check(library.sluice_set_restore(handle, restore, None))
         self._waits = [False]  # in a list, since the finalizer must not hold this object
         self._rows: List[torch.Tensor] = []  # that a pull writes, and its ids
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, flat, job, self._rows)
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, flat, job, self._rows, restore)
 
     def check_takes_part(self) -> None:
         if self.left:
