@@ -65,7 +65,7 @@ void sluice_client::NoteStatus() {
              complete_ && client_->parameters_complete() ? 1 : 0};
 }
 
-absl::Status sluice_client::SetRestore(std::function<void()> restore) {
+absl::Status sluice_client::SetRestore(ParameterClient::Restore restore) {
   absl::Status idle = calls_->CheckIdle("sluice_set_restore()");
   if (!idle.ok()) return idle;
   if (part_ != Part::kNew || restore_ != nullptr) {
@@ -117,9 +117,14 @@ absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClie
   request.memory = gradient_.shared;
   if (restore_ != nullptr) joining->RestoreBy(restore_);
   absl::Status joined = joining->Join(request, parameters_);
-  if (role == SessionRole::kObserver) complete_ = joining->parameters_complete();
+  if (role == SessionRole::kObserver) NoteComplete(joined, *joining);
   if (joined.ok()) *client = std::move(joining);
   return joined;
+}
+
+// After a call of an observer, which may have written nothing over what was not complete.
+void sluice_client::NoteComplete(const absl::Status& called, const ParameterClient& observer) {
+  complete_ = called.ok() || (complete_ && observer.parameters_complete());
 }
 
 absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> loss) {
@@ -141,6 +146,7 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
     if (!rows.empty()) client_->SetRows(rows);
     auto report = client_->PushPull(gradient, samples, loss, parameters_);
     if (report.ok()) round_ = *report;
+    if (has_one_buffer()) complete_ = report.ok();
     return report.status();
   });
   return absl::OkStatus();
@@ -173,7 +179,7 @@ absl::Status sluice_client::AwaitEnd() {
   if (status.ok()) status = Leave();
   if (status.ok()) {
     status = observer_->AwaitEnd(parameters_);
-    complete_ = observer_->parameters_complete();
+    NoteComplete(status, *observer_);
   }
   if (status.ok()) final_step_ = round_.step = observer_->step();
   return status;
@@ -275,7 +281,17 @@ sluice_code sluice_client_create(sluice_job* job, const sluice_model* model,
 void sluice_client_free(sluice_client* client) { delete client; }
 
 sluice_code sluice_set_restore(sluice_client* client, sluice_restore restore, void* context) {
-  return sluice::CodeOf(client->SetRestore([restore, context] { restore(context); }));
+  if (restore == nullptr) {
+    return sluice::CodeOf(absl::InvalidArgumentError(
+        "the function of sluice_set_restore() is NULL, expected one that writes the parameters"));
+  }
+  return sluice::CodeOf(client->SetRestore([restore, context](absl::Span<float> parameters) {
+    const int32_t failed = restore(context, parameters.data());
+    if (failed == 0) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("the server has no parameters, and the program could not restore its own: ",
+                     "the function of sluice_set_restore() has returned ", failed));
+  }));
 }
 
 sluice_code sluice_join(sluice_client* client) { return sluice::CodeOf(client->BeginJoin()); }

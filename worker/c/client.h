@@ -4,7 +4,6 @@
 #define SLUICE_WORKER_C_CLIENT_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 
@@ -36,7 +35,7 @@ struct sluice_client {
   sluice_client& operator=(const sluice_client&) = delete;
 
   // The functions of sluice.h. They return FAILED_PRECONDITION when called out of turn.
-  absl::Status SetRestore(std::function<void()> restore);
+  absl::Status SetRestore(sluice::ParameterClient::Restore restore);
   absl::Status BeginJoin();
   absl::Status BeginPush(uint32_t samples, absl::optional<float> loss);
   absl::Status BeginLeave();
@@ -60,6 +59,7 @@ struct sluice_client {
   enum class Part { kNew, kJoined, kLeft };
 
   absl::Status CheckJoined(absl::string_view call) const;
+  void NoteComplete(const absl::Status& called, const sluice::ParameterClient& observer);
   bool has_one_buffer() const {
     return layout_.size() > 0 && parameters_.data() == gradient_.floats.data();
   }
@@ -78,7 +78,7 @@ struct sluice_client {
   sluice::OptimizerConfig optimizer_;
   const absl::Span<float> parameters_;
   const sluice_buffer gradient_;
-  std::function<void()> restore_;                          // null unless has_one_buffer()
+  sluice::ParameterClient::Restore restore_;               // null unless has_one_buffer()
   std::unique_ptr<sluice::ParameterClient> client_;        // null before it joins
   std::unique_ptr<sluice::ParameterClient> observer_;      // from AwaitEnd() to the report
   std::map<uint32_t, sluice::RowPull> prefetched_;         // by table; `calls_` alone uses it
@@ -88,7 +88,7 @@ struct sluice_client {
   absl::optional<sluice::Step> final_step_;  // after AwaitEnd()
   sluice::RoundReport round_;                // written by the call that works
   Part part_ = Part::kNew;                   // likewise
-  bool complete_ = true;                     // the observer's parameters; likewise
+  bool complete_ = true;  // the observer's parameters, and those in one buffer; likewise
   sluice_status status_ = {};
   std::unique_ptr<sluice::CallThread> calls_;  // destroyed first, after its calls
 };

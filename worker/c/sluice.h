@@ -170,22 +170,36 @@ SLUICE_API sluice_code sluice_client_create(sluice_job* job, const sluice_model*
  * leaves. NULL is allowed. */
 SLUICE_API void sluice_client_free(sluice_client* client);
 
+/* Writes the parameters that the program holds to `parameters`, all elements of them. Returns 0, or
+ * another number if it cannot. */
+typedef int32_t (*sluice_restore)(void* context, float* parameters);
+
 /* For a program that keeps the model's parameters in another form, such as 16 bits, and needs no
- * vector of them beside the gradient. `parameters` are then the floats of the gradient's buffer: a
- * push sends what is there, and writes the parameters to go on with over it, which the program
- * copies. `restore` writes the program's parameters there. A thread of the client calls it while a
- * join or a push is waited for, and only before this worker offers its parameters to a server that
- * has none; the gradient is dropped then. `context` is passed on. Before sluice_join(), once. */
-typedef void (*sluice_restore)(void* context);
+ * vector of them beside the gradient: sluice_client_create() then gets the floats of the gradient's
+ * buffer as `parameters`. A push sends the gradient that is in the buffer. When sluice_wait() has
+ * returned SLUICE_OK for a join or a push, the buffer holds the new parameters instead: copy them
+ * out before you write the next gradient. After an error it may hold anything: take nothing from
+ * it, and write the gradient again before the next push.
+ *
+ * `restore` is called if this worker must offer its parameters, because the server has none: in the
+ * first worker's join, and in a push to a server that has come back without any. That push's
+ * gradient is dropped (disposition 2). If it does not return 0, the call ends with
+ * SLUICE_FAILED_PRECONDITION, and nothing is offered. A thread of the client calls it, at any time
+ * from sluice_join() or sluice_push() until sluice_wait() has returned something else than
+ * SLUICE_PENDING. So until then the program does not change its parameters. It calls no function
+ * of this client, and throws nothing. `context` is passed on, and must stay valid until the client
+ * is freed.
+ *
+ * Called once, before sluice_join(), which refuses such parameters without it. */
 SLUICE_API sluice_code sluice_set_restore(sluice_client* client, sluice_restore restore,
                                           void* context);
 
-/* What is begun with one of these six, or with sluice_pull_rows(), must be waited for before the
+/* What is begun with one of these five, or with sluice_pull_rows(), must be waited for before the
  * next is called, or the parameters or the gradient are used. */
 
 /* Joins the job. If the job has no parameters yet, those in `parameters` become the job's;
- * otherwise the job's replace them. The gradient's buffer holds zeroes afterwards, if it does not
- * hold the parameters. Called first. */
+ * otherwise the job's replace them. The gradient's buffer holds zeroes afterwards, unless it is
+ * also that of the parameters. Called first. */
 SLUICE_API sluice_code sluice_join(sluice_client* client);
 
 /* Pushes the gradient, which was computed on `samples` samples and on the parameters that the
@@ -239,7 +253,9 @@ typedef struct {
   uint64_t pushes_before;      /* of earlier processes in this place: batches to skip */
   uint64_t step;               /* of the parameters that the client holds */
   double learning_rate_factor; /* of the server's schedule at that step: for local steps */
-  int32_t complete;            /* 0: an error has left a mixture of two steps in the parameters */
+  /* 0: an error has left a mixture of two steps in the parameters, or, if they share a buffer with
+   * the gradient, perhaps a gradient. */
+  int32_t complete;
 } sluice_status;
 
 /* What holds since the last sluice_wait() that has ended a call, also by an error; all 0 before

@@ -53,8 +53,8 @@ class ParameterClient {
   // Joins a job. On entry `parameters` hold the model's own. If the job has no parameters yet, they
   // become the job's. Then every worker pulls the job's into `parameters`. After an error they are
   // the model's own again: a worker keeps a copy of them until this returns, in `request.memory` if
-  // it has that, which holds zeroes then. An observer keeps none, and after an error has perhaps a
-  // mixture.
+  // it has that, which holds zeroes then. An observer, or a worker after RestoreBy(), keeps none,
+  // and after an error has perhaps a mixture.
   absl::Status Join(const JoinRequest& request, absl::Span<float> parameters);
 
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
@@ -67,11 +67,14 @@ class ParameterClient {
   absl::StatusOr<RoundReport> PushPull(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
-  // For a program that keeps the parameters elsewhere, so that `parameters` carry gradients, too.
-  // `restore` writes them to `parameters`. It is called by Join() and PushPull(), and only before
-  // this worker offers them to a server that has none; the gradient is given up then. Call it
-  // before Join().
-  void RestoreBy(std::function<void()> restore) { restore_ = std::move(restore); }
+  // For a program that keeps the parameters elsewhere, so that `parameters` carry gradients, too:
+  // what Join() finds there does not matter. `restore` writes them to the vector that it is given.
+  // It is called by Join() and PushPull(), and only before this worker offers its parameters to a
+  // server that has none; the gradient is given up then (kStaleDropped). If it fails, nothing is
+  // offered, and the call returns its error. After any error `parameters` may hold anything: the
+  // next gradient is written anew. Call it before Join().
+  using Restore = std::function<absl::Status(absl::Span<float> parameters)>;
+  void RestoreBy(Restore restore) { restore_ = std::move(restore); }
 
   // Sets the rows whose gradients the next PushPull() pushes, of tables of the layout. If it drops
   // the gradient, it drops them, too. They are sent in the encoding of gradients if that is
@@ -194,7 +197,7 @@ class ParameterClient {
   Welcome welcome_;                     // of the latest session
   bool server_has_parameters_ = false;  // as far as the latest session has shown
   bool complete_ = true;                // see parameters_complete()
-  std::function<void()> restore_;       // null: `parameters` hold nothing else
+  Restore restore_;                     // null: `parameters` hold nothing else
   bool left_ = false;                   // Leave() was called
   Step step_;                           // of the parameters that this worker holds
   Incarnation incarnation_;             // of the server that made that step

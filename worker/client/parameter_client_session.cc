@@ -114,14 +114,16 @@ absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameter
 // Offers `parameters` to a job that has none, and fills them with the job's. If the session breaks,
 // it does so in a later one. A mixture is not offered. What is offered is kept until it was pulled,
 // so that it can be offered again, if the program does not keep it. After an error `parameters` are
-// `own` again, or what was kept.
+// `own` again, or what was kept. If the program keeps them, they count as a mixture: then what was
+// restored is never pushed as a gradient.
 absl::Status ParameterClient::BeginWith(absl::Span<const float> own, Earlier earlier,
                                         absl::Span<float> parameters) {
   std::vector<float> kept;
   for (int attempt = 0;; ++attempt) {
     if (MustOffer() && restore_ != nullptr) {
-      restore_();
-      complete_ = true;
+      const absl::Status restored = restore_(parameters);
+      complete_ = restored.ok();
+      if (!restored.ok()) return restored;
     } else if (own.empty() && complete_ && MustOffer()) {
       kept.assign(parameters.begin(), parameters.end());
       own = kept;
@@ -129,7 +131,7 @@ absl::Status ParameterClient::BeginWith(absl::Span<const float> own, Earlier ear
     const absl::Status begun = TryToBegin(earlier, parameters);
     if (begun.ok()) return begun;
     std::copy(own.begin(), own.end(), parameters.begin());
-    complete_ = complete_ || !own.empty() || parameters.empty();
+    complete_ = restore_ == nullptr && (complete_ || !own.empty() || parameters.empty());
     if (!IsLost(begun) || attempt == kMaxRejoins) return begun;
     LOG(WARNING) << Shown(request_.worker) << " joins again: " << begun.message();
     const absl::Status rejoined = Rejoin();

@@ -51,7 +51,7 @@ SharedFloats ShareFlat(const torch::Tensor& flat) {
 
 }  // namespace
 
-FlatModel::FlatModel(torch::nn::Module& module) {
+FlatModel::FlatModel(torch::nn::Module& module, bool pushes_gradients) {
   std::vector<LayoutRange> ranges;
   Seen seen;
   for (const auto& item : module.named_parameters()) {
@@ -75,7 +75,7 @@ FlatModel::FlatModel(torch::nn::Module& module) {
   absl::StatusOr<Layout> layout = Layout::Create(ranges, std::move(tables));
   if (!layout.ok()) throw std::invalid_argument(std::string(layout.status().message()));
   layout_ = *std::move(layout);
-  ChooseBuffers();
+  if (pushes_gradients) UseOneBuffer();
   Bind(ranges);
 }
 
@@ -111,7 +111,7 @@ bool FlatModel::IsKnown(const std::string& name, const torch::Tensor& tensor,
 
 // A view needs no memory beside the vectors of values and of gradients; a tensor that is none has a
 // value and a gradient of its own, and then one vector is enough to carry both in turn.
-void FlatModel::ChooseBuffers() {
+void FlatModel::UseOneBuffer() {
   int64_t copied = 0;
   for (const Member& member : members_) copied += member.is_view ? 0 : member.tensor.numel();
   one_buffer_ = static_cast<uint64_t>(copied) > layout_.size() / 2;
@@ -131,7 +131,7 @@ void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
     const auto length = static_cast<int64_t>(ranges[i].length);
     member.value = values_.narrow(0, offset, length).view(member.tensor.sizes());
     member.gradient = gradients_.narrow(0, offset, length).view(member.tensor.sizes());
-    member.value.copy_(member.tensor);
+    if (!one_buffer_) member.value.copy_(member.tensor);
     if (member.is_view) member.tensor.set_data(member.value);
   }
   ZeroGradients();

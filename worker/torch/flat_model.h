@@ -5,10 +5,10 @@
 // running statistics) and frozen parameters are STATISTIC ranges: for these, a push sends the value
 // itself, not a gradient. Integer buffers (BatchNorm's num_batches_tracked) are not sent. A tensor
 // that is not float32, or not on the CPU, cannot be a view: it is converted and copied at every
-// step. If such tensors have more than half of the elements, none is a view, and one buffer serves
-// both as the vector of values and as that of gradients: each tensor keeps its own elements, in 16
-// bits or on the GPU. A tensor with several names (tied parameters) has one range, under its first
-// name. A RemoteEmbedding is a table of the layout.
+// step. If such tensors have more than half of the elements, none is a view, and one buffer is both
+// the vector of values and that of gradients: each tensor keeps its own elements, in 16 bits or on
+// the GPU, and so does its gradient. A tensor with several names (tied parameters) has one range,
+// under its first name. A RemoteEmbedding is a table of the layout.
 
 #ifndef SLUICE_WORKER_TORCH_FLAT_MODEL_H_
 #define SLUICE_WORKER_TORCH_FLAT_MODEL_H_
@@ -49,7 +49,8 @@ class FlatModel {
   // Throws std::invalid_argument if no parameter requires a gradient and there is no
   // RemoteEmbedding, if a tensor has an element type that is not a real floating-point type, if two
   // tensors share memory, or if Layout::Create() refuses the tensors. The module is then unchanged.
-  explicit FlatModel(torch::nn::Module& module);
+  // If parameters are pushed and no gradients, there are two buffers.
+  explicit FlatModel(torch::nn::Module& module, bool pushes_gradients = true);
 
   const Layout& layout() const { return layout_; }
   // The module's embeddings that are on the server, in the order of the layout's tables. They are
@@ -108,7 +109,7 @@ class FlatModel {
            std::vector<LayoutRange>& ranges, Seen& seen);
   static bool IsKnown(const std::string& name, const torch::Tensor& tensor,
                       const std::vector<LayoutRange>& ranges, Seen& seen);
-  void ChooseBuffers();
+  void UseOneBuffer();
   void Bind(const std::vector<LayoutRange>& ranges);
 
   Layout layout_;

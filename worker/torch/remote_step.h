@@ -15,10 +15,10 @@ namespace sluice {
 enum class Overlap {
   kOff,  // step() sends all of them
   // A thread of the optimizer sends gradients while backward still runs, in parts of 1 MiB. This
-  // works for float32 parameters on the CPU; step() sends the rest. The loop must call backward()
-  // once per step(), and nothing else may change gradients. Otherwise backward() or step() throws
-  // std::logic_error; zero_grad() then drops the gradient, and training can continue. It
-  // cannot be combined with local steps.
+  // works for float32 parameters on the CPU, in a model of which at least half is that; step()
+  // sends the rest. The loop must call backward() once per step(), and nothing else may change
+  // gradients. Otherwise backward() or step() throws std::logic_error; zero_grad() then drops the
+  // gradient, and training can continue. It cannot be combined with local steps.
   kBackward,
 };
 

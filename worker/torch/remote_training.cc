@@ -48,8 +48,13 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
   request.layout = model.layout();
   request.optimizer = config;
   request.memory = model.gradient_memory();
-  if (model.has_one_buffer()) client->RestoreBy([&model] { model.GatherValues(); });
-  ThrowIfError(client->Join(request, model.GatherValues()));
+  if (model.has_one_buffer()) {
+    client->RestoreBy([&model](absl::Span<float> /*values*/) {
+      model.GatherValues();
+      return absl::OkStatus();
+    });
+  }
+  ThrowIfError(client->Join(request, model.values()));
   model.ScatterValues();
   return client;
 }
@@ -59,7 +64,9 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
 RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& model,
                                const OptimizerConfig& config,
                                const absl::optional<LocalSteps>& local, Overlap overlap)
-    : context_(context), model_(model), config_(WithTables(ConfigFor(config, local), model_)) {
+    : context_(context),
+      model_(model, !local.has_value()),
+      config_(WithTables(ConfigFor(config, local), model_)) {
   if (local.has_value() && !model_.embeddings().empty()) {
     throw std::invalid_argument(
         "local steps average parameters, and a RemoteEmbedding has none here; train without local "

@@ -31,6 +31,7 @@ class CTest(unittest.TestCase):
         for line in (
                 "one buffer: the parameters are the floats of the gradient's buffer; call sluice_set_restore() before "
                 "sluice_join(), or give sluice_client_create() other memory for them",
+                "no restore: the function of sluice_set_restore() is NULL, expected one that writes the parameters",
                 "restore twice: sluice_set_restore() may be called once, before sluice_join()"):
             self.assertEqual(said.count(line), 2, said)
 

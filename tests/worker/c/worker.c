@@ -54,18 +54,21 @@ static sluice_code Create(sluice_job* job, const char* optimizer, const char* op
   return sluice_client_create(job, &model, &chosen, parameters, gradient, client);
 }
 
-static void WriteFirst(void* context) {
-  float* parameters = context;
+static int32_t WriteFirst(void* context, float* parameters) {
   int i;
+  (void)context;
   for (i = 0; i < kElements; ++i) parameters[i] = i < kWeights ? 100 : 200;
+  return 0;
 }
 
 /* Says what is refused of one buffer. Returns 0 if it is. */
-static int UseOneBuffer(sluice_client* client, float* parameters) {
+static int UseOneBuffer(sluice_client* client) {
   if (sluice_join(client) != SLUICE_FAILED_PRECONDITION) return 10;
   printf("one buffer: %s\n", sluice_error_message());
-  if (sluice_set_restore(client, WriteFirst, parameters) != SLUICE_OK) return Fail("restore");
-  if (sluice_set_restore(client, WriteFirst, parameters) != SLUICE_FAILED_PRECONDITION) return 10;
+  if (sluice_set_restore(client, NULL, NULL) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no restore: %s\n", sluice_error_message());
+  if (sluice_set_restore(client, WriteFirst, NULL) != SLUICE_OK) return Fail("restore");
+  if (sluice_set_restore(client, WriteFirst, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
   printf("restore twice: %s\n", sluice_error_message());
   return 0;
 }
@@ -171,7 +174,7 @@ int main(int argc, char** argv) {
   if (sluice_is_server(job)) return sluice_serve(job);
   if (argc != 2 && argc != 3) return 11;
   float first[kElements];
-  WriteFirst(first);
+  WriteFirst(NULL, first);
   sluice_buffer* gradient = sluice_buffer_create(kElements);
   float* parameters = argc == 2 ? first : sluice_buffer_floats(gradient);
   sluice_buffer* small = sluice_buffer_create(kElements - 1);
@@ -189,9 +192,9 @@ int main(int argc, char** argv) {
   if (sluice_push(client, 1, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
   printf("before it joins: %s\n", sluice_error_message());
   int code = Misuse(job, argc, argv, parameters, gradient);
-  if (code == 0 && argc == 3) code = UseOneBuffer(client, parameters);
+  if (code == 0 && argc == 3) code = UseOneBuffer(client);
   if (code == 0 && argc == 2) {
-    if (sluice_set_restore(client, WriteFirst, parameters) != SLUICE_FAILED_PRECONDITION) return 10;
+    if (sluice_set_restore(client, WriteFirst, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
     printf("two buffers: %s\n", sluice_error_message());
   }
   if (code == 0) {

@@ -1,6 +1,7 @@
 // A pull that breaks off when a part of the parameters has arrived leaves a mixture of two steps.
 // The client neither trains on it, nor pushes it, nor offers it to a server without parameters.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -209,13 +210,16 @@ TEST_F(TornPullTest, OffersAModelsOwnParametersThoughAPullHadBegunToReplaceThem)
 class OneBufferTest : public TornPullTest {
  protected:
   OneBufferTest() {
-    client_->RestoreBy([this] {
+    client_->RestoreBy([this](absl::Span<float> parameters) {
       ++restored_;
-      parameters_ = {4, 5, 6};
+      const Values own = {4, 5, 6};
+      std::copy(own.begin(), own.end(), parameters.begin());
+      return restores_;
     });
   }
 
   int restored_ = 0;
+  absl::Status restores_;  // what restoring returns
 };
 
 TEST_F(OneBufferTest, OffersWhatTheProgramHasAndPushesWhatTheBufferHolds) {
@@ -240,6 +244,27 @@ TEST_F(OneBufferTest, OffersParametersAndNoGradientToAServerWithoutParameters) {
   EXPECT_THAT(PushOwn({1, 2, 3}), Round(0, Disposition::kStaleDropped));
   EXPECT_EQ(other_.Parameters(), Values({4, 5, 6}));
   EXPECT_EQ(parameters_, Values({4, 5, 6}));
+}
+
+TEST_F(OneBufferTest, OffersNothingIfTheProgramCannotRestoreItsParameters) {
+  ASSERT_THAT(Join(), IsOk());
+  restores_ = absl::FailedPreconditionError("the GPU is gone");
+  twin_->MoveTo(other_.shard());
+  EXPECT_THAT(PushOwn({1, 2, 3}),
+              HasCode(absl::StatusCode::kFailedPrecondition, HasSubstr("the GPU is gone")));
+  EXPECT_FALSE(client_->parameters_complete());
+  EXPECT_FALSE(other_.shard().Describe().phase == Phase::kTraining);
+}
+
+TEST_F(OneBufferTest, PushesNoParametersAsAGradientThatAnOfferHasLeft) {
+  ASSERT_THAT(Join(), IsOk());
+  twin_->TearPull([this] { twin_->LoseServer(); });
+  twin_->MoveTo(other_.shard());
+  EXPECT_THAT(PushOwn({1, 2, 3}), HasCode(absl::StatusCode::kUnavailable, HasSubstr("come back")));
+  EXPECT_FALSE(client_->parameters_complete());
+  twin_->FindServer();
+  EXPECT_THAT(PushOwn({4, 5, 6}), Round(0, Disposition::kStaleDropped));
+  EXPECT_EQ(other_.Parameters(), Values({4, 5, 6}));
 }
 
 TEST_F(OneBufferTest, OffersParametersAfterAPullThatBrokeOff) {

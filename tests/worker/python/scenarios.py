@@ -12,6 +12,7 @@ import urllib.request
 
 import sluice
 import torch
+from sluice._library import library
 from torch import nn
 
 
@@ -132,8 +133,8 @@ def gradients_that_are_no_views(job):
 
 def sixteen_bits(job):
     """A model in bfloat16, whose steps are smaller than the last bit of its numbers."""
-    model = linear().bfloat16()
-    optimizer = sluice.DistributedOptimizer(sgd(model), job, model, overlap=True)
+    model = linear(bias=0.5).bfloat16()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
     seen = []
     for _ in range(8):
         push(model, optimizer, 2.0**-10)  # takes 2^-11 off
@@ -142,7 +143,26 @@ def sixteen_bits(job):
     vector = optimizer._flat  # pylint: disable=protected-access
     assert vector.has_one_buffer and vector.values is vector.pushed
     optimizer.await_end()
-    say("below 1, in 1/256:", *[256 * below for below in seen], "bias", 2 - model.bias[0].item())
+    optimizer.wait()  # copies nothing a second time
+    say("below 1, in 1/256:", *[256 * below for below in seen], "at the end", 256 * (1 - model.weight[1, 2].item()),
+        "bias below 0.5, in 1/512:", 512 * (0.5 - model.bias[1].item()))
+
+
+def interrupted_after_a_failed_push(job):
+    """An error leaves a gradient in the buffer. What is waited for after it is no reason to take that as parameters."""
+    model = linear().bfloat16()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    push(model, optimizer, 0.5)
+    assert model.weight[0, 0] == 0.75
+    for parameter in model.parameters():
+        parameter.grad.fill_(float("nan"))
+    expect(sluice.RemoteError, "is nan", optimizer.step)
+    client = optimizer._client  # pylint: disable=protected-access
+    assert client.status().complete == 0
+    assert library.sluice_leave(client.handle) == 0  # as if Ctrl-C had come while leave() waited
+    client._waits[0] = True  # pylint: disable=protected-access
+    optimizer.wait()
+    say("weight", model.weight[0, 0].item())
 
 
 def groups_and_types(job):

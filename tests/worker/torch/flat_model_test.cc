@@ -311,7 +311,7 @@ TEST_P(FlatModelElementTypeTest, IsConvertedBothWays) {
   FlatModel model(module);
   EXPECT_EQ(model.layout().Find("w")->dtype, GetParam().ours);
   EXPECT_EQ(model.layout().Find("mean")->dtype, GetParam().ours);
-  EXPECT_THAT(model.values(), ElementsAre(0.5f, -3, 1.5f));
+  EXPECT_THAT(model.GatherValues(), ElementsAre(0.5f, -3, 1.5f));
 
   w.mutable_grad() = Tensor({0.25f, 64}).to(GetParam().torch);
   EXPECT_THAT(model.GatherGradients().values, ElementsAre(0.25f, 64, 1.5f));
@@ -362,6 +362,16 @@ TEST_P(FlatModelElementTypeTest, OneBufferCarriesGradientsAndValuesInTurn) {
   model.ZeroGradients();
   EXPECT_THAT(model.GatherGradients().values, ElementsAre(0, 0, 0));
   EXPECT_THAT(model.GatherValues(), ElementsAre(10, 20, 30));
+}
+
+TEST_P(FlatModelElementTypeTest, HasTwoBuffersIfParametersArePushed) {
+  Parts module;
+  module.Parameter("w", Tensor({1, 2}).to(GetParam().torch));
+  FlatModel model(module, /*pushes_gradients=*/false);
+  EXPECT_FALSE(model.has_one_buffer());
+  EXPECT_THAT(model.values(), ElementsAre(1, 2));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(0, 0));
+  EXPECT_THAT(model.values(), ElementsAre(1, 2));
 }
 
 TEST_F(FlatModelTest, HasTwoBuffersIfHalfOfTheElementsAreViews) {

@@ -70,7 +70,7 @@ class SavedRows(ctypes.Structure):
     _fields_ = [("ids", ctypes.c_void_p), ("rows", ctypes.c_void_p), ("count", ctypes.c_size_t), ("width", ctypes.c_uint32)]
 
 
-Restore = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+Restore = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 _HANDLE = ctypes.c_void_p
 _FUNCTIONS = {

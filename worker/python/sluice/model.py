@@ -73,7 +73,8 @@ class FlatModel:
                 shape = member.tensor.shape
                 member.value = self.values[member.offset:member.end].view(shape)
                 member.gradient = self.gradients[member.offset:member.end].view(shape)
-                member.value.copy_(member.tensor)
+                if not self.has_one_buffer:
+                    member.value.copy_(member.tensor)
                 member.address = member.value.data_ptr()
                 member.is_view = member.is_view and not self.has_one_buffer
                 if member.is_view:

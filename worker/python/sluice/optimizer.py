@@ -104,7 +104,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
           model: the module whose parameters these are. It gives them names, and its running statistics (batch
             normalization) are averaged, too. Without it, parameters are named by their place, and each worker keeps its
             own statistics.
-          overlap: send gradients while backward computes others; backward() once for each step().
+          overlap: send gradients while backward computes others; backward() once for each step(). It does nothing for a
+            model of which more than half is not float32 on the CPU.
           local_steps: take so many steps with `optimizer` itself between two pushes of parameters, which the server
             averages; 0: push gradients. elasticity, moving_rate, outer_momentum (default: 0.3, or 0 with elastic
             averaging) and outer_nesterov are those of `sluice_train --help`.
@@ -233,7 +234,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return int(self._client.status().pushes_before) * max(1, self._local_steps)
 
     def zero_grad(self, set_to_none: bool = True) -> None:  # pylint: disable=unused-argument
-        """Sets all gradients to 0. They stay views of the gradient that is pushed, so none becomes None.
+        """Sets all gradients to 0. Those that are views of what is pushed stay so; others become None.
 
         If backward has sent parts of them already, that push is given up.
         """
@@ -261,6 +262,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         round_ = self._client.finish()
         if round_ is not None:
             self._end_push(round_)
+        self._take_values()
 
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None, *, samples: int = 1, loss: Any = None) -> Any:
@@ -324,10 +326,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _end_push(self, round_: Round) -> None:
         """After an error the gradients of rows stay, as the others do."""
         self.last = round_
-        self._flat.scatter_values()
+        self._take_values()
         if self._pushes_rows:
             for embedding in self._embeddings.values():
                 embedding.forget_gradients()
+
+    def _take_values(self) -> None:
+        """Copies what was pulled, also if Ctrl-C came before or while that was done."""
+        if self._client.pulling:
+            self._flat.scatter_values()
+            self._client.pulling = False
 
     def _take_local_step(self, samples: int, loss: Optional[float]) -> None:
         status = self._client.status()
@@ -380,9 +388,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.wait()
         self._flat.check_views()
         self._push_the_rest()
-        self._client.call(library.sluice_await_end)
+        self._client.call(library.sluice_await_end, pulls=True)
         self._client.left = True
-        self._flat.scatter_values()
+        self._take_values()
 
     def report(self, **results: float) -> None:
         """Sends numbers for the server's closing table: report(test_accuracy=0.91). Once, after await_end()."""
@@ -484,8 +492,9 @@ class _Client:
         _library.check(library.sluice_client_create(job._handle, ctypes.byref(model), ctypes.byref(optimizer),
                                                     flat.address, flat.buffer, ctypes.byref(handle)))
         self.handle = handle
-        # A thread of the library calls it, which has the interpreter's lock while this one waits.
-        restore = _library.Restore(lambda _: flat.gather_values())
+        self.pulling = False  # a call that writes the parameters has begun, and they were not taken since
+        self._restore_errors: List[BaseException] = []
+        restore = _restore_of(flat, self._restore_errors)
         if flat.has_one_buffer:
             _library.check(library.sluice_set_restore(handle, restore, None))
         self._waits = [False]  # in a list, since the finalizer must not hold this object
@@ -504,8 +513,11 @@ class _Client:
         status: _library.Status = library.sluice_client_status(self.handle)
         return status
 
-    def call(self, function: Callable[..., int], *arguments: Any) -> Round:
-        """Calls a function that begins something, and waits for it. Returns the Round."""
+    def call(self, function: Callable[..., int], *arguments: Any, pulls: bool = False) -> Round:
+        """Calls a function that begins something, and waits for it. Returns the Round.
+
+        `pulls` says that it writes parameters. `pulling` is set then, unless the call fails; whoever takes them clears it.
+        """
         check_not_forked()
         self.finish()
         self._waits[0] = True  # Ctrl-C may come as soon as the function has begun
@@ -517,6 +529,7 @@ class _Client:
         if code != _library.OK:
             self._waits[0] = False
             raise _error(code)
+        self.pulling = self.pulling or pulls  # not before: until it has begun, the buffer may hold a gradient
         return self.wait()
 
     def finish(self) -> Optional[Round]:
@@ -527,7 +540,7 @@ class _Client:
         return self.wait()
 
     def push(self, samples: int, loss: Any) -> Round:
-        return self.call(library.sluice_push, samples, loss)
+        return self.call(library.sluice_push, samples, loss, pulls=True)
 
     def set_tables(self, tables: List[_library.Table]) -> None:
         _library.check(library.sluice_set_tables(self.handle, (_library.Table * len(tables))(*tables), len(tables)))
@@ -554,8 +567,25 @@ class _Client:
         code = _library.wait(library.sluice_wait, self.handle, result)
         self._waits[0] = False
         if code != _library.OK:
-            raise _error(code)
+            self.pulling = False
+            raise _error(code) from (self._restore_errors.pop() if self._restore_errors else None)
         return Round(result.step, DISPOSITIONS[result.disposition], result.staleness)
+
+
+def _restore_of(flat: FlatModel, errors: List[BaseException]) -> Any:
+    """Returns the function for sluice_set_restore(), which adds to `errors` what goes wrong.
+
+    A thread of the library calls it, and gets the interpreter's lock, since waiting gives that up.
+    """
+    def restore(_context: Optional[int], _parameters: Optional[int]) -> int:
+        try:
+            flat.gather_values()
+        except BaseException as error:  # pylint: disable=broad-except
+            errors.append(error)  # the library's thread cannot raise it
+            return 1
+        return 0
+
+    return _library.Restore(restore)
 
 
 def _error(code: int) -> RemoteError:
