@@ -1,5 +1,5 @@
 // The ParameterServer service of a server that holds a stripe: InitializeParams, PushGradients,
-// PullParams and PullRows. The first server has the other calls.
+// PullParams, PullRows and the lanes. The first server has the other calls.
 
 #ifndef SLUICE_SERVER_RPC_STRIPE_SERVICE_H_
 #define SLUICE_SERVER_RPC_STRIPE_SERVICE_H_

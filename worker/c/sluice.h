@@ -78,15 +78,15 @@ SLUICE_API int sluice_report_error(const char* program);
 typedef struct sluice_job sluice_job;
 
 /* Takes part in the launch. Under mpirun or srun, rank 0 becomes the server, and the others become
- * workers. With --server=host:port every process becomes a worker. Sluice's flags are removed from
- * `argv`, which ends with NULL; `argv[0]` is the program's name. Called once in a process, from its
- * main thread; again is FAILED_PRECONDITION. */
+ * workers. With --servers=S, S - 1 further ranks serve, too. With --server=host:port every process
+ * becomes a worker. Sluice's flags are removed from `argv`, which ends with NULL; `argv[0]` is the
+ * program's name. Called once in a process, from its main thread; again is FAILED_PRECONDITION. */
 SLUICE_API sluice_code sluice_start(int* argc, char** argv, sluice_job** job);
 
 SLUICE_API int sluice_is_server(const sluice_job* job);
 
-/* Serves until the job is over, and prints its closing table. Returns the exit code for the
- * process. Only if sluice_is_server(). */
+/* Serves until the job is over. Rank 0 prints the job's closing table. Returns the exit code for
+ * the process. Only if sluice_is_server(). */
 SLUICE_API int sluice_serve(sluice_job* job);
 
 /* Whether this worker should print its progress: worker 0 of a launch, or one started by hand. */
@@ -272,8 +272,9 @@ enum { SLUICE_ROWS_ZERO = 0, SLUICE_ROWS_UNIFORM = 1, SLUICE_ROWS_NORMAL = 2 };
  * step counts, or by those that have the row. */
 enum { SLUICE_ALL_CONTRIBUTORS = 0, SLUICE_ROW_CONTRIBUTORS = 1 };
 
-/* A table of rows, which are named by ids. Its rows are on the server. A row takes memory there
- * once a gradient has touched it. proto/sluice/v1/table.proto tells what the fields mean. */
+/* A table of rows, which are named by ids. Its rows are on the server, or on several. A row takes
+ * memory there once a gradient has touched it. proto/sluice/v1/table.proto tells what the fields
+ * mean. */
 typedef struct {
   const char* name;
   uint32_t width;      /* elements of a row */

@@ -45,7 +45,8 @@ class RemoteOptimizer {
   // server averages parameters (see local_steps.h). Throws std::invalid_argument
   // - if `options` belong to an optimizer that is not in the list above,
   // - if FlatModel cannot hold the model,
-  // - if `local` is combined with Overlap::kBackward or with a sparse push encoding.
+  // - if `local` is combined with Overlap::kBackward, with a sparse push encoding, or with a
+  //   RemoteEmbedding in the model.
   RemoteOptimizer(const Job& job, torch::nn::Module& model,
                   const torch::optim::OptimizerOptions& options,
                   const absl::optional<LocalSteps>& local = absl::nullopt,
