@@ -29,8 +29,7 @@ void OperatorCommands::SaveCheckpoint(SaveCallback done) {
   }
   done(absl::FailedPreconditionError(
       shard_.Describe().servers > 1
-          ? "a job with several servers keeps no checkpoints; start it with one server and "
-            "--checkpoint-dir"
+          ? "this job keeps no checkpoints; start all its servers with --checkpoint-dir"
           : "this server keeps no checkpoints; start it with --checkpoint-dir"));
 }
 
