@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "common/wire/caller.h"
-#include "common/wire/status.h"
+#include "common/wire/refused_stream.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
@@ -28,14 +28,6 @@ using RawParameterServer = RawTensorCalls<v1::ParameterServer::WithRawCallbackMe
     v1::ParameterServer::WithRawCallbackMethod_JoinInParts<
         v1::ParameterServer::WithRawCallbackMethod_Heartbeat<
             v1::ParameterServer::WithRawCallbackMethod_Leave<v1::ParameterServer::Service>>>>>;
-
-// Refuses a streaming call before it begins.
-template <typename Reactor>
-class RefusedStream final : public Reactor {
- public:
-  explicit RefusedStream(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
-  void OnDone() override { delete this; }
-};
 
 // Returns the reactor that `serve` makes, or one that refuses a caller without `token`.
 template <typename Serve>

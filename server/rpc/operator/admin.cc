@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/wire/caller.h"
 #include "common/wire/messages.h"
+#include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
 #include "server/operator/operator_commands.h"
 #include "server/policy/mode_options.h"
@@ -43,14 +44,6 @@ v1::Consistency WithBound(v1::Consistency rules, uint32_t workers) {
   rules.set_max_staleness(DefaultMaxStaleness(workers, std::max(rules.quorum(), 1u)));
   return rules;
 }
-
-// A stream of which only an error comes.
-template <typename Message>
-class RefusedStream final : public grpc::ServerWriteReactor<Message> {
- public:
-  explicit RefusedStream(const absl::Status& why) { this->Finish(ToGrpcStatus(why)); }
-  void OnDone() override { delete this; }
-};
 
 class GrpcAdmin final : public v1::Admin::CallbackService {
  public:
@@ -134,7 +127,8 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
       CallbackServerContext* context, const v1::ReadLogsRequest* request) override {
     absl::Status allowed = CheckToken(*context, token_);
     allowed.Update(CheckReadLogs(*request));
-    if (!allowed.ok()) return new RefusedStream<v1::ReadLogsResponse>(allowed);
+    if (!allowed.ok())
+      return new RefusedStream<grpc::ServerWriteReactor<v1::ReadLogsResponse>>(allowed);
     return ServeLogs(*request, log_, watches_);
   }
 
@@ -145,7 +139,8 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
     if (allowed.ok() && shard_.trace() == nullptr) {
       allowed = absl::UnimplementedError("this server records no trace");
     }
-    if (!allowed.ok()) return new RefusedStream<v1::CollectTraceResponse>(allowed);
+    if (!allowed.ok())
+      return new RefusedStream<grpc::ServerWriteReactor<v1::CollectTraceResponse>>(allowed);
     return ServeTrace(*request, *shard_.trace(), watches_);
   }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/wire/caller.h"
+#include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
 #include "sluice/v1/admin.grpc.pb.h"
 
@@ -14,12 +15,6 @@ namespace sluice {
 namespace {
 
 using grpc::CallbackServerContext;
-
-class RefusedLogs final : public grpc::ServerWriteReactor<v1::ReadLogsResponse> {
- public:
-  explicit RefusedLogs(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
-  void OnDone() override { delete this; }
-};
 
 class GrpcRefusingAdmin final : public v1::Admin::CallbackService {
  public:
@@ -51,7 +46,11 @@ class GrpcRefusingAdmin final : public v1::Admin::CallbackService {
   }
   grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(CallbackServerContext* context,
                                                            const v1::ReadLogsRequest*) override {
-    return new RefusedLogs(Why(*context));
+    return new RefusedStream<grpc::ServerWriteReactor<v1::ReadLogsResponse>>(Why(*context));
+  }
+  grpc::ServerWriteReactor<v1::CollectTraceResponse>* CollectTrace(
+      CallbackServerContext* context, const v1::CollectTraceRequest*) override {
+    return new RefusedStream<grpc::ServerWriteReactor<v1::CollectTraceResponse>>(Why(*context));
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include "server/rpc/operator/passing_inspector.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/rpc/server.h"
 #include "server/shard/held_stripe.h"
+#include "sluice/v1/admin.pb.h"
 #include "tests/testing/json.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/certificates.h"
@@ -161,14 +164,22 @@ TEST_F(PassingInspectorTest, HasHealthAndDescribesItsServices) {
                                        "sluice.v1.ParameterServer", "grpc.health.v1.Health"}));
 }
 
-constexpr const char* kAdminMethods[] = {"SetPolicy",      "SetLearningRate", "EvictWorker",
-                                         "SaveCheckpoint", "Drain",           "ReadLogs"};
+// The paths of all methods of Admin.
+std::vector<std::string> AdminMethods() {
+  const google::protobuf::ServiceDescriptor* const admin =
+      v1::DrainRequest::descriptor()->file()->FindServiceByName("Admin");
+  std::vector<std::string> methods;
+  for (int i = 0; i < admin->method_count(); ++i) {
+    methods.push_back(absl::StrCat("/sluice.v1.Admin/", admin->method(i)->name()));
+  }
+  return methods;
+}
 
 TEST(RefusingAdminTest, NamesTheFirstServer) {
   const Second second("unix:/first");
   const auto channel = grpc::CreateChannel(second.address(), grpc::InsecureChannelCredentials());
-  for (const char* method : kAdminMethods) {
-    const absl::Status status = CallOnce(channel, absl::StrCat("/sluice.v1.Admin/", method));
+  for (const std::string& method : AdminMethods()) {
+    const absl::Status status = CallOnce(channel, method);
     EXPECT_THAT(status, IsError(Reason::kNotFirstServer, HasSubstr("at unix:/first"))) << method;
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << method;
   }
@@ -177,10 +188,8 @@ TEST(RefusingAdminTest, NamesTheFirstServer) {
 TEST(RefusingAdminTest, TellsNothingWithoutTheToken) {
   const Second second("unix:/first", "secret");
   const auto channel = grpc::CreateChannel(second.address(), grpc::InsecureChannelCredentials());
-  for (const char* method : kAdminMethods) {
-    EXPECT_THAT(CallOnce(channel, absl::StrCat("/sluice.v1.Admin/", method)),
-                IsError(Reason::kBadToken, _))
-        << method;
+  for (const std::string& method : AdminMethods()) {
+    EXPECT_THAT(CallOnce(channel, method), IsError(Reason::kBadToken, _)) << method;
   }
 }
 
