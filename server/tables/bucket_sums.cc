@@ -6,8 +6,8 @@
 namespace sluice {
 
 RowSum BucketSums::Row(RowId id, float share) {
-  const auto [at, is_first] = index_.try_emplace(id, static_cast<uint32_t>(ids_.size()));
-  const uint32_t index = at->second;
+  const uint32_t index = IndexOf(id);
+  const bool is_first = index == ids_.size();
   if (is_first) {
     ids_.push_back(id);
     sums_.resize(sums_.size() + width_);
@@ -18,11 +18,27 @@ RowSum BucketSums::Row(RowId id, float share) {
   return {sums_.data() + index * width_, is_first};
 }
 
+uint32_t BucketSums::IndexOf(RowId id) {
+  const auto next = static_cast<uint32_t>(ids_.size());
+  if (first_gradient_) return next;
+  if (index_.empty()) {
+    for (uint32_t i = 0; i < next; ++i) index_.emplace(ids_[i], i);
+  }
+  return index_.try_emplace(id, next).first->second;
+}
+
+void BucketSums::EndGradient() { first_gradient_ = ids_.empty(); }
+
 void BucketSums::Clear() {
+  first_gradient_ = true;
   index_.clear();
   ids_.clear();
   sums_.clear();
   shares_.clear();
+}
+
+bool BucketSums::Has(RowId id) const {
+  return index_.empty() ? std::binary_search(ids_.begin(), ids_.end(), id) : index_.contains(id);
 }
 
 std::vector<uint32_t> BucketSums::Order() const {

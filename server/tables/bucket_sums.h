@@ -20,18 +20,21 @@ struct RowSum {
   bool is_first = false;  // nothing was added to it yet
 };
 
-// Externally synchronized.
+// Externally synchronized. The ids of a gradient are sorted, so a step of one gradient, as in
+// async, needs no index.
 class BucketSums {
  public:
   explicit BucketSums(size_t width) : width_(width) {}
 
-  // The row of `id`, to which the caller adds. `share` of the divisor is added.
+  // The row of `id`, to which the caller adds. `share` of the divisor is added. The ids of one
+  // gradient come in ascending order, then EndGradient(), which the methods below need.
   RowSum Row(RowId id, float share);
+  void EndGradient();
   // Clear() keeps memory for as many rows as the step had.
   void Clear();
 
   size_t size() const { return ids_.size(); }
-  bool Has(RowId id) const { return index_.contains(id); }
+  bool Has(RowId id) const;
   // The indices of the rows, in ascending order of their ids.
   std::vector<uint32_t> Order() const;
   RowId id(uint32_t index) const { return ids_[index]; }
@@ -41,8 +44,12 @@ class BucketSums {
   }
 
  private:
+  // That of the row, or of the next one if it is not there yet.
+  uint32_t IndexOf(RowId id);
+
   const size_t width_;
-  absl::flat_hash_map<RowId, uint32_t> index_;
+  bool first_gradient_ = true;
+  absl::flat_hash_map<RowId, uint32_t> index_;  // empty while there is one gradient
   std::vector<RowId> ids_;
   std::vector<float> sums_;
   std::vector<float> shares_;

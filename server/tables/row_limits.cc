@@ -48,7 +48,7 @@ RowGrowth RowLimits::Bound(const RowIds& rows) const {
 RowGrowth RowLimits::Count(const RowIds& rows) const {
   RowGrowth growth;
   std::vector<RowId> ids;
-  for (const IdsOfBucket& of_bucket : ByBucket(rows.ids, store_->place())) {
+  for (const IdsOfBucket& of_bucket : IdsByBucket(rows.ids, store_->place())) {
     ids.clear();
     for (const uint32_t i : of_bucket.places) ids.push_back(rows.ids[i]);
     const RowGrowth more = store_->bucket(rows.table, of_bucket.bucket).CountNew(ids);

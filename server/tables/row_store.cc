@@ -1,6 +1,7 @@
 #include "server/tables/row_store.h"
 
 #include <array>
+#include <utility>
 
 namespace sluice {
 
@@ -19,23 +20,17 @@ RowStore::RowStore(std::vector<RowShape> shapes, RowPlace place, const TableMemo
 }
 
 // A counting sort: first how many, then where.
-std::vector<IdsOfBucket> ByBucket(absl::Span<const RowId> ids, const RowPlace& place) {
-  std::array<uint32_t, kRowBuckets> counts = {};
-  for (const RowId id : ids) ++counts[BucketOf(id)];
-  std::array<std::vector<uint32_t>*, kRowBuckets> places = {};
-  std::vector<IdsOfBucket> grouped;
-  grouped.reserve(kRowBuckets);
+IdsByBucket::IdsByBucket(absl::Span<const RowId> ids, const RowPlace& place) : places_(ids.size()) {
+  std::array<uint32_t, kRowBuckets> next = {};
+  for (const RowId id : ids) ++next[BucketOf(id)];
+  uint32_t end = 0;
   for (uint32_t bucket = 0; bucket < kRowBuckets; ++bucket) {
-    if (counts[bucket] == 0 || !place.Holds(bucket)) continue;
-    grouped.push_back({bucket, {}});
-    places[bucket] = &grouped.back().places;
-    places[bucket]->reserve(counts[bucket]);
+    const uint32_t begin = end;
+    end += std::exchange(next[bucket], begin);
+    if (end == begin || !place.Holds(bucket)) continue;
+    buckets_.push_back({bucket, absl::MakeConstSpan(places_).subspan(begin, end - begin)});
   }
-  for (uint32_t i = 0; i < ids.size(); ++i) {
-    std::vector<uint32_t>* const to = places[BucketOf(ids[i])];
-    if (to != nullptr) to->push_back(i);
-  }
-  return grouped;
+  for (uint32_t i = 0; i < ids.size(); ++i) places_[next[BucketOf(ids[i])]++] = i;
 }
 
 }  // namespace sluice

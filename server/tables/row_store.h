@@ -42,13 +42,29 @@ struct TableRows {
   std::vector<std::unique_ptr<RowBucket>> buckets;  // by RowPlace::IndexOf()
 };
 
-// Ids by bucket. For each bucket with rows, in ascending order: the places of its ids in `ids`, in
-// their order.
+// The ids of one bucket: their places in a list of ids, in its order.
 struct IdsOfBucket {
   uint32_t bucket = 0;
-  std::vector<uint32_t> places;
+  absl::Span<const uint32_t> places;
 };
-std::vector<IdsOfBucket> ByBucket(absl::Span<const RowId> ids, const RowPlace& place);
+
+// A list of ids by bucket: those of `place` that have some, in ascending order. It is made for each
+// pull and push, so all places lie in one piece of memory.
+class IdsByBucket {
+ public:
+  IdsByBucket(absl::Span<const RowId> ids, const RowPlace& place);
+  IdsByBucket(const IdsByBucket&) = delete;
+  IdsByBucket& operator=(const IdsByBucket&) = delete;
+
+  size_t size() const { return buckets_.size(); }
+  const IdsOfBucket& operator[](size_t index) const { return buckets_[index]; }
+  std::vector<IdsOfBucket>::const_iterator begin() const { return buckets_.begin(); }
+  std::vector<IdsOfBucket>::const_iterator end() const { return buckets_.end(); }
+
+ private:
+  std::vector<uint32_t> places_;
+  std::vector<IdsOfBucket> buckets_;
+};
 
 // Immutable, but for the buckets, the history and the memory.
 class RowStore {

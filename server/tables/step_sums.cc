@@ -55,7 +55,7 @@ void StepSums::Add(const StagedRows& rows, float weight, float share) {
 void StepSums::AddEntry(const RowIds& rows, const StagedVector& values, uint64_t offset,
                         float weight, float share) {
   const size_t width = store_.table(rows.table).shape.width();
-  const std::vector<IdsOfBucket> grouped = ByBucket(rows.ids, store_.place());
+  const IdsByBucket grouped(rows.ids, store_.place());
   ForEach(grouped.size(), [&](size_t group) {
     BucketSums& sums = SumsOf(rows.table, grouped[group].bucket);
     for (const uint32_t i : grouped[group].places) {
@@ -65,6 +65,7 @@ void StepSums::AddEntry(const RowIds& rows, const StagedVector& values, uint64_t
         AddPiece(piece, weight, sum.is_first, {sum.elements + (at - begin), piece.size()});
       });
     }
+    sums.EndGradient();
   });
 }
 
@@ -79,6 +80,7 @@ void StepSums::Load(absl::Span<const TableSums> sums) {
       const RowSum sum = SumsOf(table.table, bucket).Row(table.ids[i], table.shares[i]);
       std::copy_n(table.sums.data() + i * width, width, sum.elements);
     }
+    for (BucketSums& bucket : tables_[table.table]) bucket.EndGradient();
   }
 }
 

@@ -22,7 +22,7 @@ void StoredSnapshot::Read(uint32_t table, absl::Span<const RowId> ids, absl::Spa
   const size_t width = store_->table(table).shape.width();
   std::vector<WantedRow> wanted;
   size_t absent = 0;
-  for (const IdsOfBucket& of_bucket : ByBucket(ids, store_->place())) {
+  for (const IdsOfBucket& of_bucket : IdsByBucket(ids, store_->place())) {
     wanted.clear();
     for (const uint32_t i : of_bucket.places) wanted.push_back({ids[i], to.data() + i * width});
     absent += store_->bucket(table, of_bucket.bucket).Read(step_.value(), wanted);
