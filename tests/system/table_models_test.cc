@@ -115,6 +115,16 @@ TEST(TableModelsTest, OneWorkerBeginsWithTheBitsOfOneProcess) {
   }
 }
 
+// The only other parameter is too small to be encoded, so that its momentum makes the same bits on
+// the worker.
+TEST(TableModelsTest, AnEncodingThatTakesTheMomentumOfTheVectorLeavesRowsTheirs) {
+  const Words model = OfBatch(kBatch, {"--model=matrix-factorization", "--optimizer=sgd",
+                                       "--momentum=0.9", "--learning-rate=0.5"});
+  const auto plain = TestsOf(*Mpirun({{2, Train(model)}}));
+  EXPECT_THAT(plain, SizeIs(1));
+  EXPECT_EQ(TestsOf(*Mpirun({{2, Train(With(model, {"--push-encoding=sign:momentum"}))}})), plain);
+}
+
 TEST(TableModelsTest, EveryModeAndEncodingTrains) {
   for (const Words& flags :
        {Words{"--mode=async", "--push-encoding=float16", "--pull-encoding=int8"},

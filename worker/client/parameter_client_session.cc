@@ -38,7 +38,7 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
 absl::Status ParameterClient::PrepareEncodings() {
   if (request_.role != SessionRole::kWorker) return absl::OkStatus();
   if (encoding_.choice.momentum()) {
-    const auto momentum = TakeMomentum(&request_.optimizer);
+    const auto momentum = TakeMomentum(request_.layout, &request_.optimizer);
     if (!momentum.ok()) return momentum.status();
     encoding_.momentum = *momentum;
   } else if (encoding_.error_feedback) {

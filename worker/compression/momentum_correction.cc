@@ -1,5 +1,6 @@
 #include "worker/compression/momentum_correction.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 
@@ -26,9 +27,20 @@ absl::StatusOr<float> TakeFrom(OptimizerOptions* options) {
   return momentum;
 }
 
+// Gives `options` to the tables that have none.
+void GiveTables(const OptimizerOptions& options, const Layout& layout,
+                std::vector<TableOptimizer>* tables) {
+  absl::flat_hash_set<std::string> own;
+  for (const TableOptimizer& table : *tables) own.insert(table.table);
+  for (const TableSpec& table : layout.tables()) {
+    if (!own.contains(table.name)) tables->push_back({table.name, options});
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<float> TakeMomentum(OptimizerConfig* optimizer) {
+absl::StatusOr<float> TakeMomentum(const Layout& layout, OptimizerConfig* optimizer) {
+  const OptimizerOptions of_model = optimizer->options;
   const auto momentum = TakeFrom(&optimizer->options);
   if (!momentum.ok()) return momentum;
   for (OptimizerGroup& group : optimizer->groups) {
@@ -38,12 +50,13 @@ absl::StatusOr<float> TakeMomentum(OptimizerConfig* optimizer) {
       return Refuse(absl::StrCat("groups with a momentum of ", *momentum, " and ", *of_group));
     }
   }
+  GiveTables(of_model, layout, &optimizer->tables);
   return momentum;
 }
 
 std::string AdviceOnMomentum(EncodingChoice choice, OptimizerConfig optimizer) {
   const bool on_server = choice.encoding.takes_momentum() && !choice.momentum();
-  if (!on_server || !TakeMomentum(&optimizer).ok()) return "";
+  if (!on_server || !TakeMomentum(Layout(), &optimizer).ok()) return "";
   const std::string chosen = EncodingChoiceName(choice);
   choice.encoding.momentum = true;
   return absl::StrCat("with --push-encoding=", chosen,

@@ -19,13 +19,16 @@
 #include "absl/types/span.h"
 #include "common/encoding/encoding_plan.h"
 #include "common/protocol/optimizer_config.h"
+#include "common/tensor/layout.h"
 
 namespace sluice {
 
 // Removes the momentum from the server's optimizer, and returns it. BAD_OPTIMIZER, which says what
 // to change, unless the optimizer is SGD with one momentum for all groups and without Nesterov,
-// dampening and weight decay, which need the momentum on the server.
-absl::StatusOr<float> TakeMomentum(OptimizerConfig* optimizer);
+// dampening and weight decay, which need the momentum on the server. Momentum correction is for the
+// vector only, so the tables of `layout` keep theirs: those without an optimizer of their own get
+// the model's, with its momentum.
+absl::StatusOr<float> TakeMomentum(const Layout& layout, OptimizerConfig* optimizer);
 
 // If `:momentum` would help with this encoding and optimizer, a sentence with the flag to use;
 // otherwise empty.
