@@ -52,6 +52,29 @@ Accuracy NewAccuracy(const StepMeasurement& measured, const std::vector<JobChang
   return {found->second, static_cast<double>(measured.step.value())};
 }
 
+// Of all tables on all servers; NaN: the model has none. What other servers say of it is up to a
+// second old.
+struct TableFigures {
+  double rows = std::numeric_limits<double>::quiet_NaN();
+  double bytes = std::numeric_limits<double>::quiet_NaN();
+  double reads = std::numeric_limits<double>::quiet_NaN();
+  double hits = std::numeric_limits<double>::quiet_NaN();
+};
+
+TableFigures FiguresOfTables(const ShardStatus& state) {
+  if (state.layout == nullptr || state.layout->tables().empty()) return {};
+  TableFigures sums{0, 0, 0, 0};
+  for (const ServerStatus& server : state.each_server) {
+    for (const TableStatus& table : server.figures.tables) {
+      sums.rows += static_cast<double>(table.rows);
+      sums.bytes += static_cast<double>(table.bytes);
+      sums.reads += static_cast<double>(table.reads);
+      sums.hits += static_cast<double>(table.hits);
+    }
+  }
+  return sums;
+}
+
 }  // namespace
 
 void JobWatch::Look(const JobMoment& moment, uint64_t memory, const SpanSummary& spans,
@@ -179,6 +202,7 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
   const double waiting =
       state.current.since.has_value() ? absl::ToDoubleSeconds(state.now - *state.current.since) : 0;
   const Accuracy accuracy = NewAccuracy(state.measured.latest, news.changes);
+  const TableFigures tables = FiguresOfTables(state);
   sample_.values = {time_,
                     count(state.step.value()),
                     news.rates.has_value() ? news.rates->steps : kUnknown,
@@ -215,7 +239,11 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
                     tasks("summary"),
                     tasks("hook"),
                     accuracy.value,
-                    accuracy.step};
+                    accuracy.step,
+                    tables.rows,
+                    tables.bytes,
+                    tables.reads,
+                    tables.hits};
 }
 
 }  // namespace sluice

@@ -20,7 +20,7 @@ struct HistoryColumn {
 };
 
 // The columns of a row. Their order is that of the file.
-inline constexpr std::array<HistoryColumn, 37> kColumns = {{
+inline constexpr std::array<HistoryColumn, 41> kColumns = {{
     {"time", ColumnKind::kCounter},  // seconds since 1970
     {"step", ColumnKind::kCounter},
     {"steps_per_second", ColumnKind::kGauge},
@@ -58,6 +58,10 @@ inline constexpr std::array<HistoryColumn, 37> kColumns = {{
     {"tasks_hook", ColumnKind::kPeak},
     {"test_accuracy", ColumnKind::kGauge},  // in the row in which it was reported
     {"measured_step", ColumnKind::kGauge},  // the step of that accuracy, in the same row
+    {"table_rows", ColumnKind::kGauge},     // of all tables on all servers, as are the next three
+    {"table_bytes", ColumnKind::kPeak},
+    {"row_reads", ColumnKind::kCounter},  // ids that were read
+    {"row_hits", ColumnKind::kCounter},   // of them, those that were rows
 }};
 
 inline constexpr size_t kTime = 0;

@@ -1,7 +1,7 @@
 // What each chart shows: its lines, their numbers, and a note. Lines differ in dashes, not in colour alone.
 
 import { quantile, smoothed } from '/series.js';
-import { bytes, number } from '/panels.js';
+import { bytes, many, number } from '/panels.js';
 
 const DASHES = [[], [8, 4], [2, 3], [12, 4, 2, 4], [5, 5], [1, 4]];
 const GLYPHS = ['──', '╌╌', '···', '─·─', '┄┄', '· ·']; // the same in the legend
@@ -78,6 +78,19 @@ export const CHARTS = [
     read: (series, begin) => ({ lines: [line('pushes', 2)], data: [series.column('in_progress', begin)] }),
   },
   {
+    id: 'rows', title: 'Rows of all tables', isShown: hasTables,
+    read: (series, begin, { row_tables: { count } }) => {
+      const rows = series.column('table_rows', begin);
+      const now = latest(rows);
+      return { lines: [line('rows', 0)], data: [rows], note: now === undefined ? '' : `${many(Math.round(now))} in ${count} tables` };
+    },
+  },
+  {
+    id: 'row-memory', title: 'Memory of all tables', format: bytes, isShown: hasTables,
+    read: (series, begin) => ({ lines: [line('memory', 0)], data: [series.column('table_bytes', begin)] }),
+  },
+  { id: 'hits', title: 'Share of the ids read that are rows', format: percent, isShown: hasTables, read: readHits },
+  {
     id: 'tasks', title: 'Tasks of the server\'s threads',
     read: (series, begin, state) => ofFirst(state, readTasks(series, begin)),
   },
@@ -126,6 +139,22 @@ function latestOf(series, begin) {
   const steps = series.column('measured_step', begin);
   const i = steps.findLastIndex((step) => step !== null);
   return `${number(series.column('test_accuracy', begin)[i])} at step ${Math.round(steps[i])}`;
+}
+
+function hasTables(state) {
+  return state.row_tables.count > 0;
+}
+
+function percent(value) {
+  return `${number(Math.round(10 * value) / 10)} %`;
+}
+
+// The share of each row's time. Where nothing was read there is none.
+function readHits(series, begin) {
+  const [reads, hits] = ['row_reads', 'row_hits'].map((name) => series.rate(name, begin));
+  const shares = reads.map((rate, i) => (rate > 0 && hits[i] !== null ? (100 * hits[i]) / rate : null));
+  const last = latest(shares);
+  return { lines: [line('hits', 0)], data: [spanned(shares)], note: last === undefined ? 'no id was read' : `last ${percent(last)}` };
 }
 
 function latest(values) {

@@ -20,7 +20,7 @@ export function bytes(value) {
 }
 
 // Rows, or reads of rows, of which there may be millions.
-function many(value) {
+export function many(value) {
   return value < 1e5 ? String(value) : scaled(value, ['', 'thousand', 'million', 'billion', 'trillion']);
 }
 

@@ -108,6 +108,35 @@ TEST_F(JobWatchTest, TheBytesOnTheWireAreThoseOfAllServers) {
   EXPECT_EQ(Value("wire_bytes_sent"), 300);
 }
 
+TEST_F(JobWatchTest, TheTablesAreThoseOfAllServersAndUnknownIfThereAreNone) {
+  Look();
+  EXPECT_TRUE(std::isnan(Value("table_rows")));
+  TableSpec items;
+  items.name = "items";
+  items.width = 2;
+  TableSpec users = items;
+  users.name = "users";
+  state_.layout = std::make_shared<const Layout>(*Layout::Create({}, {items, users}));
+  state_.each_server.resize(2);
+  Look();
+  EXPECT_EQ(Value("table_rows"), 0);
+  for (uint64_t i = 0; i < 2; ++i) {
+    std::vector<TableStatus>& tables = state_.each_server[i].figures.tables;
+    tables.resize(2);
+    tables[0].rows = 10 + i;
+    tables[1].rows = 100;
+    tables[0].bytes = 1000;
+    tables[1].reads = 30 + i;
+    tables[0].reads = 7;
+    tables[1].hits = 20;
+  }
+  Look();
+  EXPECT_EQ(Value("table_rows"), 10 + 11 + 100 + 100);
+  EXPECT_EQ(Value("table_bytes"), 2000);
+  EXPECT_EQ(Value("row_reads"), 30 + 31 + 7 + 7);
+  EXPECT_EQ(Value("row_hits"), 40);
+}
+
 TEST_F(JobWatchTest, APauseOfTheShardsClockShowsInTheTimesAndNotInTheSpeed) {
   state_.step = Step(1);
   moment_.checkpoint = Step(1);

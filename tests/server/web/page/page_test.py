@@ -519,10 +519,13 @@ class BrowserTest(BrowsedPageTest):
                 worker.pull(0, sorted({hot, 1000 + other}))
         page = self.browse(until="state.row_tables.count === 2 && state.row_tables.first[0].reads >= 2000", narrow=True, read="""({
           tables: sluicePage.state.row_tables.first, images: document.images.length,
+          columns: sluicePage.series.columns, drawn: sluicePage.charts,
+          notes: Object.fromEntries([...document.querySelectorAll('#charts section')].map((one) => [one.id, one.querySelector('small').innerText])),
           cells: [...document.querySelectorAll('#row-table-rows tr')].map((row) => [...row.cells].map((one) => one.innerText)),
         })""")
         self.assertEqual((page["said"], page["wide"], page["read"]["images"]), ([], [0] * 5, 0))
-        for shown, truth in zip(page["read"]["tables"], self.inspect("ListTables").tables):
+        listed = self.inspect("ListTables").tables
+        for shown, truth in zip(page["read"]["tables"], listed):
             self.assertEqual((shown["name"], shown["rows"], shown["bytes"], shown["reads"], shown["hits"], shown["mean_age"]),
                              (truth.table.name, truth.rows, truth.bytes, truth.reads, truth.hits, truth.mean_age))
             self.assertEqual([(int(row["id"]), row["reads"]) for row in shown["hottest"]],
@@ -531,6 +534,16 @@ class BrowserTest(BrowsedPageTest):
         self.assertEqual([cells[0][0], cells[0][1], cells[0][3]], [EVIL, "2", "50 %"])
         self.assertRegex(cells[1][0], r"^hottest rows, and how often they were read: 7 × \d+")
         self.assertEqual(cells[2:], [["users", "0", cells[2][2], "–", "–"], ["no row is read much more often than others"]])
+        columns, drawn = page["read"]["columns"], page["read"]["drawn"]
+        self.assertEqual(seen_in(drawn, "rows", "rows")[-1], sum(one.rows for one in listed))
+        self.assertEqual(seen_in(drawn, "row-memory", "memory")[-1], sum(one.bytes for one in listed))
+        self.assertEqual((columns["row_reads"][-1], columns["row_hits"][-1]), (2000, 1000))
+        pairs = itertools.pairwise(zip(columns["row_reads"], columns["row_hits"]))
+        shares = [100 * (hits - (hits_before or 0)) / (reads - (reads_before or 0))
+                  for (reads_before, hits_before), (reads, hits) in pairs if (reads or 0) > (reads_before or 0)]
+        for drawn_share, share in itertools.zip_longest(seen_in(drawn, "hits", "hits"), shares):
+            self.assertAlmostEqual(drawn_share, share, places=6)
+        self.assertEqual(page["read"]["notes"]["chart-rows"], "2 in 2 tables")
         worker.leave()
 
     def test_an_operator_acts_with_the_keyboard_after_a_login(self):
