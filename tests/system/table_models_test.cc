@@ -103,12 +103,13 @@ TEST(TableModelsTest, WordnetHasTheLossOfOneProcess) {
                              "--data-dir=" + RingOfSynsets(2000), "--epochs=10"});
 }
 
-// One worker adds as one process does, so the first steps have the same bits. Later a last bit may
-// differ, since LibTorch's Adagrad uses other instructions.
-TEST(TableModelsTest, OneWorkerBeginsWithTheBitsOfOneProcess) {
-  for (const std::string optimizer : {"sgd", "adagrad"}) {
-    const Words model = {"--model=matrix-factorization", "--optimizer=" + optimizer,
-                         "--learning-rate=0.5", "--max-steps=5"};
+// One worker adds as one process does. SGD with a rate that is a power of two then makes the same
+// bits. LibTorch's Adagrad rounds once where the server rounds twice
+// (worker/torch/table_models/README.md), which the first steps do not show.
+TEST(TableModelsTest, OneWorkerHasTheLossOfOneProcess) {
+  for (const Words& flags : {Words{"--optimizer=sgd", "--max-steps=60"},
+                             Words{"--optimizer=adagrad", "--max-steps=5"}}) {
+    const Words model = With({"--model=matrix-factorization", "--learning-rate=0.5"}, flags);
     const auto alone = TestsOf(*Start(Train(OfBatch(kBatch, With(model, {"--role=single"})))));
     EXPECT_THAT(alone, SizeIs(1));
     EXPECT_EQ(TestsOf(*Mpirun({{2, Train(OfBatch(kBatch, model))}})), alone);
