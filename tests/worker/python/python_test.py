@@ -161,6 +161,15 @@ class ScenarioTest(unittest.TestCase):
             self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
             self.assertEqual(ended.stdout.count("the same as its twin"), 2)
 
+    def test_rows_have_their_momentum_where_an_encoding_takes_the_vectors(self):
+        for encoding in ("float32", "sign:momentum"):
+            for servers in (1, 2):
+                with self.subTest(encoding=encoding, servers=servers):
+                    ended = launch(2 + servers, [*SCENARIOS, "trains_rows_with_momentum", f"--servers={servers}",
+                                                 f"--push-encoding={encoding}"])
+                    self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+                    self.assertEqual(ended.stdout.count("momentum of rows as expected"), 2)
+
     def test_prefetched_rows_have_the_bits_of_rows_that_are_not(self):
         for servers in (1, 2):
             with self.subTest(servers=servers):

@@ -510,6 +510,26 @@ def trains_embeddings(job, prefetch=False):
     say("the same as its twin")
 
 
+def trains_rows_with_momentum(job):
+    """Row 3 is in each step, row 5 in every second one. Each gradient is 1, of both workers."""
+    model = nn.ModuleDict({"table": sluice.RemoteEmbedding(1, initializer="zero"), "output": linear()})
+    optimizer = sluice.DistributedOptimizer(sgd(model, momentum=0.5), job, model)
+    velocity, expected = {3: 0, 5: 0}, {3: 0, 5: 0}
+    for step in range(6):
+        ids = [3, 5] if step % 2 == 0 else [3]
+        optimizer.zero_grad()
+        (model["table"](torch.tensor(ids)).sum() + model["output"].bias.sum()).backward()
+        optimizer.step()
+        for id_ in ids:
+            velocity[id_] = 0.5 * velocity[id_] + 1
+            expected[id_] -= 0.5 * velocity[id_]
+    with torch.no_grad():
+        rows = model["table"](torch.tensor([3, 5])).flatten().tolist()
+    assert rows == [expected[3], expected[5]], (rows, expected)
+    optimizer.await_end()
+    say("momentum of rows as expected")
+
+
 def _prefetch(model, step, optimizer):
     ids, bags = _batch(step, optimizer.index)
     model.items.prefetch(ids)
