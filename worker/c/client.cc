@@ -62,7 +62,7 @@ void sluice_client::NoteStatus() {
              welcome.pushes_before,
              step.value(),
              welcome.schedule.FactorAt(step),
-             complete_ && client_->parameters_complete() ? 1 : 0};
+             complete_ && (observed_ || client_->parameters_complete()) ? 1 : 0};
 }
 
 absl::Status sluice_client::SetRestore(ParameterClient::Restore restore) {
@@ -122,9 +122,11 @@ absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClie
   return joined;
 }
 
-// After a call of an observer, which may have written nothing over what was not complete.
+// Called after each call of the observer. If that has failed before it wrote anything, incomplete
+// parameters are still incomplete.
 void sluice_client::NoteComplete(const absl::Status& called, const ParameterClient& observer) {
   complete_ = called.ok() || (complete_ && observer.parameters_complete());
+  observed_ = observed_ || called.ok();
 }
 
 absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> loss) {

@@ -88,7 +88,8 @@ struct sluice_client {
   absl::optional<sluice::Step> final_step_;  // after AwaitEnd()
   sluice::RoundReport round_;                // written by the call that works
   Part part_ = Part::kNew;                   // likewise
-  bool complete_ = true;  // the observer's parameters, and those in one buffer; likewise
+  bool complete_ = true;   // the observer's parameters, and those in one buffer; likewise
+  bool observed_ = false;  // the observer has pulled the parameters; likewise
   sluice_status status_ = {};
   std::unique_ptr<sluice::CallThread> calls_;  // destroyed first, after its calls
 };

@@ -186,11 +186,12 @@ typedef int32_t (*sluice_restore)(void* context, float* parameters);
  * gradient is dropped (disposition 2). If it does not return 0, the call ends with
  * SLUICE_FAILED_PRECONDITION, and nothing is offered. A thread of the client calls it, at any time
  * from sluice_join() or sluice_push() until sluice_wait() has returned something else than
- * SLUICE_PENDING. So until then the program does not change its parameters. It calls no function
- * of this client, and throws nothing. `context` is passed on, and must stay valid until the client
- * is freed.
+ * SLUICE_PENDING. So until then the program does not change its parameters. `restore` calls no
+ * function of this client, and throws nothing. `context` is passed on, and must stay valid until
+ * the client is freed.
  *
- * Called once, before sluice_join(), which refuses such parameters without it. */
+ * Call sluice_set_restore() once, before sluice_join(). Without it, sluice_join() refuses such
+ * parameters. */
 SLUICE_API sluice_code sluice_set_restore(sluice_client* client, sluice_restore restore,
                                           void* context);
 

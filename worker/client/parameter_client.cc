@@ -190,7 +190,7 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round& round, const Sha
   request.session = header.session;
   request.min_step = welcome_.step;
   request.after = header.sequence;
-  // The memory of what is pushed does not hold any more what the server has sent.
+  // If the gradient lies in `parameters`, it has replaced what the server has sent.
   const bool has_servers = complete_ && gradient.values.data() != parameters.data();
   if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
   // A pull that starts before the push saves a round trip. It cannot be measured, because it may
