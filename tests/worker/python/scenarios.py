@@ -5,6 +5,7 @@ import copy
 import functools
 import gc
 import os
+import random
 import signal
 import sys
 import threading
@@ -159,10 +160,57 @@ def interrupted_after_a_failed_push(job):
     expect(sluice.RemoteError, "is nan", optimizer.step)
     client = optimizer._client  # pylint: disable=protected-access
     assert client.status().complete == 0
-    assert library.sluice_leave(client.handle) == 0  # as if Ctrl-C had come while leave() waited
-    client._waits[0] = True  # pylint: disable=protected-access
+    _begin(client, library.sluice_attach, b"note", b"x", 1)
+    optimizer.wait()
+    assert model.weight[0, 0] == 0.75, model.weight
+    expect(sluice.RemoteError, "is nan", optimizer.step)
+    client._waits[0] = True  # pylint: disable=protected-access # as if Ctrl-C had come before the error was raised
+    expect(sluice.RemoteError, "is nan", optimizer.wait)
+    optimizer.wait()
+    assert model.weight[0, 0] == 0.75, model.weight
+    optimizer.zero_grad()
+    model.weight.grad = torch.full_like(model.weight, 0.5)
+    optimizer._flat.gather_gradients()  # pylint: disable=protected-access
+    _begin(client, library.sluice_push, 1, None, pulls=True)
     optimizer.wait()
     say("weight", model.weight[0, 0].item())
+    optimizer.leave()
+
+
+def _begin(client, function, *arguments, pulls=False):
+    """Does what a call does until Ctrl-C comes right after its function has returned."""
+    # pylint: disable=protected-access
+    client._pulls, client._leaves = pulls, False
+    client._call.begin(function, *arguments)
+
+
+def interrupted_at_any_moment(job):
+    """After each step that Ctrl-C may have interrupted, wait() leaves the parameters of the step that the server has made."""
+    model = linear().bfloat16()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    armed = [False]
+
+    def interrupt(*_):
+        if armed[0]:
+            armed[0] = False
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    delays, interrupted = random.Random(1), 0
+    for _ in range(60):
+        try:
+            armed[0] = True
+            signal.setitimer(signal.ITIMER_REAL, delays.uniform(0.0001, 0.004))
+            push(model, optimizer, 2.0**-6)  # takes 2^-7 off, which bfloat16 can hold down to 0.5
+            armed[0] = False
+        except KeyboardInterrupt:
+            interrupted += 1
+        optimizer.wait()
+        made = optimizer._client.status().step  # pylint: disable=protected-access
+        assert model.weight[1, 1] == 1 - made * 2.0**-7, (model.weight, made)
+    assert 0 < interrupted, "no step was interrupted"
+    optimizer.await_end()
+    say("done")
 
 
 def groups_and_types(job):

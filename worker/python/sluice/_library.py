@@ -5,7 +5,7 @@ ctypes gives the interpreter's lock (GIL) back around each call, so calls that t
 
 import ctypes
 import os
-from typing import Callable, Mapping, Tuple
+from typing import Any, Callable, List, Mapping, Tuple
 
 from sluice.errors import RemoteError, error_class
 
@@ -161,12 +161,52 @@ def last_error(code: int) -> RemoteError:
     return error_class(code)(message, code, reason)
 
 
-def wait(function: Callable[..., int], handle: ctypes.c_void_p, result: ctypes.Structure) -> int:
-    """Waits for what was begun with a client or a follower, and lets Python handle signals meanwhile."""
-    code = PENDING
-    while code == PENDING:
-        code = function(handle, _SECONDS_BETWEEN_SIGNALS, ctypes.byref(result))
-    return code
+class Call:
+    """A call of a client or a follower, which one function begins and another one waits for.
+
+    CPython raises KeyboardInterrupt as soon as a function of the library has returned, before its code is assigned. So
+    the code is stored by the statement that calls. Ctrl-C may come anywhere: has_begun() then tells whether to go on.
+
+    Attributes:
+      result: what the waiting function writes.
+      under_way: one bool: something was begun, and its end was not taken. A list, since a finalizer must not hold this
+        object. Whoever takes the end sets it to False.
+    """
+
+    def __init__(self, handle: ctypes.c_void_p, wait: Callable[..., int], result: ctypes.Structure) -> None:
+        self._handle = handle
+        self._wait = wait
+        self.result = result
+        self.under_way = [False]
+        self._begun: List[int] = []  # the code of the function that begins, once that has returned
+        self._ended: List[int] = []  # the latest code of waiting
+
+    def begin(self, function: Callable[..., int], *arguments: Any) -> None:
+        self._begun, self._ended = [], []
+        self.under_way[0] = True
+        try:
+            _store(self._begun, function, self._handle, *arguments)
+        except ctypes.ArgumentError:
+            self.under_way[0] = False
+            raise
+
+    def has_begun(self) -> bool:
+        if not self._begun:
+            self.under_way[0] = False  # Ctrl-C came before the function was called
+        return self.under_way[0]
+
+    def wait(self) -> int:
+        """Waits, and lets Python handle signals meanwhile. Returns the call's code, also if it is asked again."""
+        if self._begun[0] != OK:
+            return self._begun[0]
+        while self._ended in ([], [PENDING]):
+            _store(self._ended, self._wait, self._handle, _SECONDS_BETWEEN_SIGNALS, ctypes.byref(self.result))
+        return self._ended[0]
+
+
+def _store(codes: List[int], function: Callable[..., int], *arguments: Any) -> None:
+    """Makes the code of a function the one element of `codes`; the statement cannot be interrupted in between."""
+    codes[:] = map(function, *[[argument] for argument in arguments])
 
 
 def options_of(values: Mapping[str, float]) -> "Tuple[ctypes.Array[Option], int]":

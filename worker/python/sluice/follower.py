@@ -81,7 +81,8 @@ class Follower:
                                               ctypes.byref(handle))
         _library.check(code)
         self._handle = handle
-        self._waits = [False]  # in a list, since the finalizer must not hold this object
+        self._call = _library.Call(handle, library.sluice_follower_wait, _library.Followed())
+        self._waits = self._call.under_way
         self._rows = _FollowedRows(embeddings)
         self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._rows.values, owned, job)
         if look_up is not None and embeddings:
@@ -92,28 +93,26 @@ class Follower:
 
     def __next__(self) -> int:
         check_not_forked()
-        if not self._waits[0]:  # else Ctrl-C has interrupted the wait
-            self._set_waits(True)  # Ctrl-C may come as soon as the function has begun
-            code = library.sluice_follow(self._handle, self._every)
-            if code != _library.OK:
-                self._set_waits(False)
-                raise _library.last_error(code)
-        followed = _library.Followed()
-        code = _library.wait(library.sluice_follower_wait, self._handle, followed)
-        self._set_waits(False)
-        _library.check(code)
-        if followed.ended:
-            raise StopIteration
+        if not self._call.has_begun():  # else Ctrl-C has interrupted the wait
+            self._finalizer.atexit = False  # a wait may take long, and the process ends without it
+            self._call.begin(library.sluice_follow, self._every)
+        code = self._call.wait()
+        followed = self._call.result
+        if code != _library.OK or followed.ended:
+            end = StopIteration() if code == _library.OK else _library.last_error(code)
+            self._end()
+            raise end
         with torch.no_grad():
             for member in self._members:
                 member.tensor.copy_(self._values[member.offset:member.end].view(member.tensor.shape))
         step: int = followed.step
         self.step, self.incarnation = step, followed.incarnation
+        self._end()  # not before, so that a step whose copying Ctrl-C has interrupted is copied again
         return step
 
-    def _set_waits(self, waits: bool) -> None:
-        self._waits[0] = waits
-        self._finalizer.atexit = not waits  # a wait may take long, and the process ends without it
+    def _end(self) -> None:
+        self._finalizer.atexit = True
+        self._waits[0] = False
 
 
 class _FollowedRows:

@@ -388,12 +388,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.wait()
         self._flat.check_views()
         self._push_the_rest()
-        self._client.call(library.sluice_await_end, pulls=True)
-        self._client.left = True
+        self._client.call(library.sluice_await_end, pulls=True, leaves=True)
         self._take_values()
 
     def report(self, **results: float) -> None:
         """Sends numbers for the server's closing table: report(test_accuracy=0.91). Once, after await_end()."""
+        self.wait()
         names = (ctypes.c_char_p * max(1, len(results)))(*[name.replace("_", " ").encode() for name in results])
         values = (ctypes.c_double * max(1, len(results)))(*results.values())
         self._client.call(library.sluice_report, names, values, len(results))
@@ -492,12 +492,14 @@ class _Client:
         _library.check(library.sluice_client_create(job._handle, ctypes.byref(model), ctypes.byref(optimizer),
                                                     flat.address, flat.buffer, ctypes.byref(handle)))
         self.handle = handle
-        self.pulling = False  # a call that writes the parameters has begun, and they were not taken since
+        self.pulling = False  # a call has written the parameters, and they were not taken since
+        self._pulls = self._leaves = False  # what the call under way does
+        self._call = _library.Call(handle, library.sluice_wait, _library.Round())
         self._restore_errors: List[BaseException] = []
         restore = _restore_of(flat, self._restore_errors)
         if flat.has_one_buffer:
             _library.check(library.sluice_set_restore(handle, restore, None))
-        self._waits = [False]  # in a list, since the finalizer must not hold this object
+        self._waits = self._call.under_way
         self._rows: List[torch.Tensor] = []  # that a pull writes, and its ids
         self._finalizer = weakref.finalize(self, _close, handle, self._waits, flat, job, self._rows, restore)
 
@@ -513,31 +515,40 @@ class _Client:
         status: _library.Status = library.sluice_client_status(self.handle)
         return status
 
-    def call(self, function: Callable[..., int], *arguments: Any, pulls: bool = False) -> Round:
+    def call(self, function: Callable[..., int], *arguments: Any, pulls: bool = False, leaves: bool = False) -> Round:
         """Calls a function that begins something, and waits for it. Returns the Round.
 
-        `pulls` says that it writes parameters. `pulling` is set then, unless the call fails; whoever takes them clears it.
+        `pulls` says that it writes parameters: `pulling` is set then, unless the call fails; whoever takes them clears it.
+        `leaves` says that this worker has left when it has ended. Ctrl-C may come anywhere: finish() then does the rest.
         """
         check_not_forked()
         self.finish()
-        self._waits[0] = True  # Ctrl-C may come as soon as the function has begun
-        try:
-            code = function(self.handle, *arguments)
-        except ctypes.ArgumentError:
-            self._waits[0] = False
-            raise
-        if code != _library.OK:
-            self._waits[0] = False
-            raise _error(code)
-        self.pulling = self.pulling or pulls  # not before: until it has begun, the buffer may hold a gradient
-        return self.wait()
+        self._pulls, self._leaves = pulls, leaves
+        self._call.begin(function, *arguments)
+        return self._end()
 
     def finish(self) -> Optional[Round]:
         """Waits for a call that Ctrl-C has interrupted, and returns its Round; None if there is none."""
-        if not self._waits[0]:
+        if not self._call.has_begun():
             return None
         check_not_forked()
-        return self.wait()
+        return self._end()
+
+    def _end(self) -> Round:
+        """Nothing is called after `_waits` is cleared: Ctrl-C would come there, and what has ended would be lost."""
+        code = self._call.wait()
+        if code != _library.OK:
+            error = _error(code)
+            cause = self._restore_errors[0] if self._restore_errors else None
+            self._restore_errors[:] = []
+            self._waits[0] = False
+            raise error from cause
+        result = self._call.result
+        round_ = Round(result.step, DISPOSITIONS[result.disposition], result.staleness)
+        self.pulling = self.pulling or self._pulls
+        self.left = self.left or self._leaves
+        self._waits[0] = False
+        return round_
 
     def push(self, samples: int, loss: Any) -> Round:
         return self.call(library.sluice_push, samples, loss, pulls=True)
@@ -559,17 +570,7 @@ class _Client:
                                                         gradients.data_ptr()))
 
     def leave(self) -> None:
-        self.call(library.sluice_leave)
-        self.left = True
-
-    def wait(self) -> Round:
-        result = _library.Round()
-        code = _library.wait(library.sluice_wait, self.handle, result)
-        self._waits[0] = False
-        if code != _library.OK:
-            self.pulling = False
-            raise _error(code) from (self._restore_errors.pop() if self._restore_errors else None)
-        return Round(result.step, DISPOSITIONS[result.disposition], result.staleness)
+        self.call(library.sluice_leave, leaves=True)
 
 
 def _restore_of(flat: FlatModel, errors: List[BaseException]) -> Any:
