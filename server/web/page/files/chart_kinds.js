@@ -82,14 +82,14 @@ export const CHARTS = [
     read: (series, begin, { row_tables: { count } }) => {
       const rows = series.column('table_rows', begin);
       const now = latest(rows);
-      return { lines: [line('rows', 0)], data: [rows], note: now === undefined ? '' : `${many(Math.round(now))} in ${count} tables` };
+      return { lines: [line('rows', 0)], data: [rows], note: now === undefined ? '' : `${many(Math.round(now))} in ${count} table${count === 1 ? '' : 's'}` };
     },
   },
   {
     id: 'row-memory', title: 'Memory of all tables', format: bytes, isShown: hasTables,
     read: (series, begin) => ({ lines: [line('memory', 0)], data: [series.column('table_bytes', begin)] }),
   },
-  { id: 'hits', title: 'Share of the ids read that are rows', format: percent, isShown: hasTables, read: readHits },
+  { id: 'hits', title: 'Ids read that have a row', format: percent, isShown: hasTables, read: readHits },
   {
     id: 'tasks', title: 'Tasks of the server\'s threads',
     read: (series, begin, state) => ofFirst(state, readTasks(series, begin)),
