@@ -31,6 +31,9 @@
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/checkpoint/stripe_writer.h"
 #include "server/durable/format/saved_state.h"
+#include "server/rpc/servers/command_messages.h"
+#include "server/rpc/servers/report_messages.h"
+#include "server/web/history/history.h"
 #include "sluice/v1/module_server.pb.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "sluice/v1/probe.pb.h"
@@ -318,6 +321,76 @@ void PutProbes(Seeds& seeds) {
   seeds.Put("probe", Byte(200) + request.SerializeAsString());
 }
 
+// What stands in a stream: the size in two bytes, then the message.
+template <typename Message>
+std::string InStream(const Message& message) {
+  const std::string bytes = message.SerializeAsString();
+  return Byte(bytes.size() % 256) + Byte(bytes.size() / 256) + bytes;
+}
+
+// Commands in the order of a job's life, and their reports; one command is cut into two parts.
+void PutServerMessages(Seeds& seeds) {
+  const PushName name = {SessionId(3), Sequence(4), 5};
+  StepOrder order;
+  order.kind = StepOrder::Kind::kPrepare;
+  order.optimizer.learning_rates = {0.1};
+  const HolderCommand commands[] = {
+      OpenModel{std::make_shared<const Layout>(LayoutOf({{"w", 3}})), {AdamOptions()}},
+      OpenSession{SessionId(3), SessionRole::kWorker, SharedMemoryName{5, 6, 7, 3}},
+      AdmitPush{PushId(6), name, true},
+      TakeParameters{PushId(6), Step(7)},
+      AddPush{PushId(6), {0.5f, 2, 3}, true},
+      order,
+      PublishStep(),
+      ReleasePull{{SessionId(3), 9}, PullHeader()},
+      TakeCheckpoint{"job", Incarnation(2), Step(7)},
+      LoadCheckpoint{{"job", Incarnation(2), Step(7), {8, 9}, {"momentum"}, 6}, {}},
+      ReplayStep{Step(8), Incarnation(4)},
+      EndSession{SessionId(3), {PushId(1), PushId(6)}},
+      EndJob()};
+  std::string all;
+  for (const HolderCommand& command : commands) all += InStream(ToProto(command));
+  seeds.Put("server_messages", Byte(0) + all);
+  v1::SequencerMessage whole = ToProto(commands[0]);
+  whole.set_number(1);
+  const std::string bytes = whole.SerializeAsString();
+  v1::SequencerMessage part;
+  part.set_number(1);
+  part.mutable_part()->set_bytes(bytes.substr(0, 9));
+  part.mutable_part()->set_more(true);
+  const std::string first = InStream(part);
+  part.mutable_part()->set_bytes(bytes.substr(9));
+  part.mutable_part()->set_more(false);
+  seeds.Put("server_messages", Byte(0) + first + InStream(part));
+  const HolderReport reports[] = {
+      HaveReport{PushId(6), MakeError(Reason::kBadChunk, "why"), 2.5, 12},
+      StripeReport(),
+      LoadedReport(),
+      SavedReport(),
+      JournalReport(),
+      SummaryReport()};
+  all.clear();
+  for (const HolderReport& report : reports) all += InStream(ToProto(report));
+  seeds.Put("server_messages", Byte(1) + all);
+  seeds.Put("server_messages", Byte(2) + ToProto(StripeFigures()).SerializeAsString());
+}
+
+// Three seconds of one worker, and an event.
+void PutHistory(Seeds& seeds) {
+  History history;
+  history.BeginJob("job");
+  for (const double time : {1e9, 1e9 + 1, 1e9 + 2}) {
+    HistorySample sample;
+    sample.values[kTime] = time;
+    sample.losses[history.LaneOf("w", {"w"})] = 0.5f;
+    history.Add(sample);
+  }
+  history.Add({1e9, 7, "joined", "w"});
+  const std::string file = history.Encode();
+  seeds.Put("page_history", Byte(0) + file);
+  seeds.Put("page_history", Byte(1) + file.substr(file.find('\n') + 9));
+}
+
 void PutTexts(Seeds& seeds) {
   for (const char* address : {"node7:7070", "[::1]:0", "unix:/tmp/s", "127.0.0.1:65535"}) {
     seeds.Put("launch_text", Byte(0) + address);
@@ -355,4 +428,6 @@ int main(int argc, char** argv) {
   sluice::PutTexts(seeds);
   sluice::PutModuleMessages(seeds);
   sluice::PutProbes(seeds);
+  sluice::PutServerMessages(seeds);
+  sluice::PutHistory(seeds);
 }
