@@ -50,7 +50,8 @@ struct ModelPush {
   PushHeader header;
   Values gradient;
   Fate fate = Fate::kWaiting;
-  bool heard = false;  // bytes of it have come since the last tick
+  bool heard = false;    // bytes of it have come since the last tick
+  bool entered = false;  // began to arrive in the latest call
 };
 
 // A pull that waits.
@@ -190,6 +191,7 @@ class Oracle {
   absl::optional<ModelRank> FirstMissing() const;
   ModelSessions SessionsInside() const;
   ModelSessions SessionsHeldInOrder() const;
+  ModelSessions SessionsInsideAllAlong() const;
   bool MayEnter(const ModelPush& push) const;
 
   static constexpr size_t kMostWaiting = 4;  // pushes of a session at the in-flight limit

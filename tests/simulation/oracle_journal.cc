@@ -23,12 +23,15 @@ uint64_t Oracle::HeldUntil(const PushHeader& header) const {
   return part == worker->part_of.end() ? 0 : part->second + 1;
 }
 
+// A session has one push inside, and its next is not judged before that one has left.
 std::map<uint64_t, PushVerdict> Oracle::TakeSilent(uint64_t waiting) {
   using Turn = std::tuple<ModelRank, uint64_t>;  // the order in which they are judged
   std::map<Turn, PushVerdict> silent;
+  const ModelSessions inside = SessionsInsideAllAlong();
   for (const auto& entry : pushes_) {
     const ModelPush& push = entry.second;
     if (push.fate != Fate::kWaiting) continue;
+    if (std::count(inside.begin(), inside.end(), push.header.session.value()) > 0) continue;
     const PushVerdict verdict = JudgeAtDoor(push.header);
     if (!verdict.answered || HeldUntil(push.header) <= durable_) continue;
     const bool by_rank = consistency_.order == ReductionOrder::kRank;
