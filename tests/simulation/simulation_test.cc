@@ -1,4 +1,4 @@
-// The contract of a shard (server/README.md) holds in 8,000 random stories, each from its seed.
+// The contract of a shard (server/README.md) holds in 10,000 random stories, each from its seed.
 // The first seed follows from the commit.
 
 #include "tests/simulation/simulation.h"
@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t kSeedsPerTest = 2000;
+constexpr uint64_t kSeedsPerTest = 2500;
 
 // No warnings of lost workers, thousands a second.
 class QuietLog : public ::testing::Environment {

@@ -1,6 +1,7 @@
 // The examples of how to use what was trained, in C++ and in Python: both say the same of an image.
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -18,32 +19,52 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// A LeNet that has seen the easy data for some steps, as a checkpoint of so many servers and as an
-// export of it.
+// Trains with that many servers, and returns what the job prints.
+std::string Train(int servers, const std::string& data, const std::string& folder,
+                  const Words& flags = {}) {
+  const auto job = Mpirun(
+      {{servers + 2, With({RunfilePath("worker/sluice_train"), "--data-dir=" + data, "--seed=7",
+                           "--momentum=0.9", "--max-steps=10", "--no-test", "--progress=off",
+                           absl::StrCat("--servers=", servers), "--checkpoint-dir=" + folder},
+                          flags)}});
+  EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
+  return job->output();
+}
+
+// The easy data, and a LeNet that has seen it for some steps.
+struct Trained {
+  explicit Trained(int servers)
+      : data(WriteEasyData(absl::StrCat(::testing::TempDir(), "data", servers), 640, 10)),
+        folder(absl::StrCat(::testing::TempDir(), "kept", servers)) {
+    Train(servers, data, folder);
+  }
+
+  std::string data;
+  std::string folder;  // with its checkpoints
+};
+
+// Trained once for all tests, none of which changes it.
+const Trained& TrainedWith(int servers) {
+  static auto* const trained = new std::map<int, Trained>();
+  return trained->try_emplace(servers, servers).first->second;
+}
+
+// What was trained, as a checkpoint of so many servers and as an export of it.
 class PredictTest : public ::testing::TestWithParam<int> {
  protected:
   PredictTest() {
-    Train(GetParam(), folder_, {});
+    std::filesystem::create_directories(folder_);
+    std::filesystem::copy(trained_.folder, folder_);
     OutputOf({RunfilePath("tools/ctl/sluicectl"), "checkpoint", "export", checkpoint_, exported_},
              0);
-  }
-
-  // Trains with that many servers, and returns what the job prints.
-  std::string Train(int servers, const std::string& folder, const Words& flags) const {
-    const auto job = Mpirun(
-        {{servers + 2, With({RunfilePath("worker/sluice_train"), "--data-dir=" + data_, "--seed=7",
-                             "--momentum=0.9", "--max-steps=10", "--no-test", "--progress=off",
-                             absl::StrCat("--servers=", servers), "--checkpoint-dir=" + folder},
-                            flags)}});
-    EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
-    return job->output();
   }
 
   // What a job makes of the parameters at `where`.
   std::string TrainedFrom(const std::string& where) const {
     const std::string folder = TestPath("next");
     std::filesystem::remove_all(folder);
-    return ClosingRows(Train(1, folder, {"--init-from=" + where}))["parameters' CRC-32"];
+    const std::string output = Train(1, trained_.data, folder, {"--init-from=" + where});
+    return ClosingRows(output)["parameters' CRC-32"];
   }
 
   std::string InCpp(const std::string& checkpoint, const std::string& index, int code = 0) const {
@@ -65,8 +86,8 @@ class PredictTest : public ::testing::TestWithParam<int> {
                         ".safetensors");
   }
 
-  const std::string data_ = WriteEasyData(TestPath("data"), 640, 10);
-  const std::string images_ = data_ + "/t10k-images-idx3-ubyte";
+  const Trained& trained_ = TrainedWith(GetParam());
+  const std::string images_ = trained_.data + "/t10k-images-idx3-ubyte";
   const std::string folder_ = TestPath("kept");
   const std::string checkpoint_ = folder_ + "/checkpoint-000001-000000000010.safetensors";
   const std::string exported_ = TestPath("model.pt");
@@ -96,8 +117,7 @@ using StripedPredictTest = PredictTest;
 INSTANTIATE_TEST_SUITE_P(Servers, StripedPredictTest, ::testing::Values(3));
 
 TEST_P(StripedPredictTest, SaysWhatOneServerWouldHaveSaved) {
-  Train(1, TestPath("alone"), {});
-  EXPECT_EQ(InCpp(folder_, "3"), InCpp(TestPath("alone"), "3"));
+  EXPECT_EQ(InCpp(folder_, "3"), InCpp(TrainedWith(1).folder, "3"));
 }
 
 TEST_P(StripedPredictTest, FindsStripesInDirectoriesOfTheirOwnAndNamesOneThatIsMissing) {

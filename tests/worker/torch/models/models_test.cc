@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -96,11 +97,16 @@ TEST(ModelSizeTest, IsTheUsualOneForSmallImages) {
 
 // ---- Forward passes ----
 
-// Numbers from -0.5 on and below 0.5. This and Fill() are those of torchvision_outputs.py.
+// Numbers from -0.5 on and below 0.5, which repeat. This and Fill() are those of
+// torchvision_outputs.py.
 torch::Tensor Uniform(int64_t count, int64_t salt) {
-  const torch::Tensor whole =
-      torch::arange(count).mul(2654435761).add(salt).bitwise_and(int64_t{0xFFFFFFFF});
-  return whole.to(torch::kFloat64) / 4294967296.0 - 0.5;
+  constexpr int64_t kPeriod = 1000003;  // a prime, so that no two rows of a layer are the same
+  const torch::Tensor whole = torch::arange(std::min(count, kPeriod))
+                                  .mul(2654435761)
+                                  .add(salt)
+                                  .bitwise_and(int64_t{0xFFFFFFFF});
+  const torch::Tensor numbers = whole.to(torch::kFloat64) / 4294967296.0 - 0.5;
+  return numbers.repeat({(count + kPeriod - 1) / kPeriod}).slice(0, 0, count);
 }
 
 void Fill(const std::string& name, const torch::Tensor& tensor) {

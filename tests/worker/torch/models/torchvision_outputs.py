@@ -14,12 +14,14 @@ from torch import nn
 
 CLASSES = 10
 LARGE, SMALL = 64, 32
+PERIOD = 1000003  # a prime, so that no two rows of a layer are the same
 
 
 def uniform(count, salt):
-    """Returns numbers from -0.5 on and below 0.5, the same in every language."""
-    whole = (torch.arange(count) * 2654435761 + salt) & 0xFFFFFFFF
-    return whole.to(torch.float64) / 4294967296.0 - 0.5
+    """Returns numbers from -0.5 on and below 0.5, the same in every language, which repeat."""
+    whole = (torch.arange(min(count, PERIOD)) * 2654435761 + salt) & 0xFFFFFFFF
+    numbers = whole.to(torch.float64) / 4294967296.0 - 0.5
+    return numbers.repeat(-(-count // PERIOD))[:count]
 
 
 def fill(name, tensor):
