@@ -33,7 +33,7 @@ Layout DrawVector(Dice& dice, uint32_t servers) {
 Layout DrawLayout(Dice& dice, uint32_t servers) {
   const Layout vector = DrawVector(dice, servers);
   if (dice.Percent(50)) return vector;
-  return TwinRows::Add(vector, servers > 1 ? 3 : 1);
+  return TwinRows::Add(vector, servers > 1 ? 10 : 1);
 }
 
 void DrawRoom(Dice& dice, Scenario* scenario) {
@@ -131,6 +131,7 @@ std::string Words(const Scenario& scenario) {
   if (scenario.stops) absl::StrAppend(&words, ", tick ", absl::FormatDuration(options.tick));
   absl::StrAppend(&words, "; ", scenario.layout.size(), " elements");
   if (!scenario.layout.tables().empty()) absl::StrAppend(&words, " and twins of rows");
+  if (scenario.rows_on_disk) absl::StrAppend(&words, ", some on the disk");
   if (scenario.servers > 1) absl::StrAppend(&words, " on ", scenario.servers, " servers");
   if (scenario.journal) absl::StrAppend(&words, ", with a journal");
   return words;

@@ -21,8 +21,10 @@ struct Scenario {
   ShardOptions options;
   SgdOptions optimizer;
   Layout layout;
-  uint32_t servers = 1;      // of the job
-  bool journal = false;      // each server writes each step to its disk
+  uint32_t servers = 1;  // of the job
+  bool journal = false;  // each server writes each step to its disk
+  // No server has memory for all its rows.
+  bool rows_on_disk = false;
   uint32_t sync_chance = 0;  // of each server in each event, in percent
   uint32_t link_seed = 0;    // of what happens to calls, messages and files of several servers
   uint32_t room = 3;         // the in-flight limit, in gradients

@@ -3,17 +3,42 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "server/tables/disk/disk_file.h"
 #include "tests/simulation/link_words.h"
+#include "tests/simulation/twin_rows.h"
 
 namespace sluice {
 namespace {
 
 constexpr uint64_t kManyActs = 1000000;
 constexpr uint64_t kManySteps = 10000;
+
+// The disk of this process, which keeps nothing.
+std::shared_ptr<RowDisk> Disk() {
+  static auto* const disk =
+      new auto(RowDisk::Open(std::filesystem::temp_directory_path() / "simulated_rows"));
+  CHECK(disk->ok()) << disk->status();
+  return **disk;
+}
+
+// Enough for the index of all rows of that server, and for some of the rows themselves.
+TableMemory MemoryOf(const Scenario& scenario, uint32_t server) {
+  if (!scenario.rows_on_disk) return {};
+  constexpr uint64_t kBytesOfARow = 68;  // of 48, and between 17 and 30 of the index
+  return {kBytesOfARow * TwinRows(scenario.layout, scenario.servers).CountAt(server), Disk()};
+}
+
+ShardOptions OptionsOf(const Scenario& scenario) {
+  ShardOptions options = scenario.options;
+  options.table_memory = MemoryOf(scenario, 0);
+  return options;
+}
 
 }  // namespace
 
@@ -25,11 +50,11 @@ Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner
       log_(log),
       dice_(scenario.link_seed + static_cast<uint32_t>(scenario.options.incarnation.value())),
       carried_(scenario.servers, false),
-      shard_(std::make_unique<Shard>(scenario.options, clock, std::move(owner))) {
+      shard_(std::make_unique<Shard>(OptionsOf(scenario), clock, std::move(owner))) {
   if (count() == 1) return;
   std::vector<HolderLink*> links;
   for (uint32_t server = 1; server < count(); ++server) {
-    AddHolder(server, disks.of(server));
+    AddHolder(server, disks.of(server), MemoryOf(scenario, server));
     links.push_back(links_.back().get());
   }
   shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
@@ -40,13 +65,13 @@ Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner
   });
 }
 
-void Servers::AddHolder(uint32_t server, StripeDisk& disk) {
+void Servers::AddHolder(uint32_t server, StripeDisk& disk, const TableMemory& memory) {
   auto files = std::make_unique<LaterExecutor>();
   files_.push_back(files.get());
   holders_.push_back(std::make_unique<HolderFollower>(
       StripePlace{server, count()}, SnapshotMemory::kPrivate, serial_,
       [this, server](const HolderReport& report) { links_[server - 1]->Report(report); }, &disk,
-      HolderFollower::Tasks{nullptr, std::move(files)}));
+      HolderFollower::Tasks{nullptr, std::move(files)}, memory));
   const auto execute = [this, server](const HolderCommand& command) {
     if (log_ != nullptr) Note(absl::StrCat("server ", server, " is told: ", Words(command)));
     holder(server).Execute(command);

@@ -105,7 +105,7 @@ class Servers {
  private:
   enum class Death { kNone, kPlanned, kUnnoticed, kNoticed, kOver };
 
-  void AddHolder(uint32_t server, StripeDisk& disk);
+  void AddHolder(uint32_t server, StripeDisk& disk, const TableMemory& memory);
   void Pump(absl::FunctionRef<bool()> until);
   void Act();
   bool AdvanceDeath();

@@ -60,6 +60,8 @@ Story Simulate(uint64_t seed, bool tell, const Choice& choice) {
   const bool journal = other_dice.Percent(scenario.servers > 1 ? 50 : 15);
   scenario.journal = choice.journal.value_or(journal);
   scenario.sync_chance = other_dice.Of({10u, 40u, 80u});
+  const bool rows = scenario.servers > 1 && !scenario.layout.tables().empty();
+  scenario.rows_on_disk = rows && other_dice.Percent(50);
   if (tell) story.events.push_back(absl::StrCat("seed ", seed, ": ", Words(scenario)));
   World world(scenario, tell ? &story.events : nullptr);
   Chaos chaos(scenario, dice, world);

@@ -28,6 +28,8 @@ class TwinRows {
   // Of a layout that Add() made, or of one without tables, which has no rows.
   TwinRows(const Layout& layout, uint32_t servers);
 
+  // How many rows that server has, once all have been touched.
+  uint64_t CountAt(uint32_t server) const;
   // Writes 0 where parameters have twins.
   void Clear(Values* parameters) const;
   // PushHeader::row_bytes of that gradient.
@@ -42,7 +44,8 @@ class TwinRows {
                       const Values& vector) const;
 
  private:
-  static RowId IdOf(uint32_t row) { return row * uint64_t{0x9e3779b97f4a7c15}; }
+  // A few buckets have all rows, so that several share one.
+  static RowId IdOf(uint32_t row);
   uint32_t ServerOf(uint32_t row) const { return BucketOf(IdOf(row)) % servers_; }
 
   // The rows that are not 0 in the gradient, in the order of their ids.
