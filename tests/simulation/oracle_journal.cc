@@ -23,19 +23,23 @@ uint64_t Oracle::HeldUntil(const PushHeader& header) const {
   return part == worker->part_of.end() ? 0 : part->second + 1;
 }
 
-// A session has one push inside, and its next is not judged before that one has left.
+// Pushes of one session are judged in their order, and none while another one is inside.
 std::map<uint64_t, PushVerdict> Oracle::TakeSilent(uint64_t waiting) {
   using Turn = std::tuple<ModelRank, uint64_t>;  // the order in which they are judged
   std::map<Turn, PushVerdict> silent;
-  const ModelSessions inside = SessionsInsideAllAlong();
+  ModelSessions blocked = SessionsInsideAllAlong();
   for (const auto& entry : pushes_) {
     const ModelPush& push = entry.second;
-    if (push.fate != Fate::kWaiting) continue;
-    if (std::count(inside.begin(), inside.end(), push.header.session.value()) > 0) continue;
+    const uint64_t session = push.header.session.value();
+    if (std::count(blocked.begin(), blocked.end(), session) > 0) continue;
     const PushVerdict verdict = JudgeAtDoor(push.header);
-    if (!verdict.answered || HeldUntil(push.header) <= durable_) continue;
+    const bool waits = push.fate == Fate::kWaiting;
+    if (!waits || !verdict.answered || HeldUntil(push.header) <= durable_) {
+      blocked.push_back(session);
+      continue;
+    }
     const bool by_rank = consistency_.order == ReductionOrder::kRank;
-    const ModelRank rank = workers_.Of(push.header.session.value())->rank();
+    const ModelRank rank = workers_.Of(session)->rank();
     silent.emplace(Turn(by_rank ? rank : ModelRank(), entry.first), verdict);
   }
   std::map<uint64_t, PushVerdict> taken;
