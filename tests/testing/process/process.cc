@@ -28,6 +28,7 @@
 namespace sluice {
 namespace {
 
+constexpr int kPipeBytes = 1 << 20;    // the most that a user may have
 constexpr size_t kShownOutput = 4096;  // of a process whose wait failed: its last bytes
 
 // A function of glibc's since 2.36 only.
@@ -202,6 +203,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
     return absl::ErrnoToStatus(error, absl::StrCat("cannot start ", words[0]));
   }
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  // Nobody reads while the test waits for another process, and one that cannot write stands still.
+  fcntl(ends[0], F_SETPIPE_SZ, kPipeBytes);
   const int pidfd = OpenPidfd(pid);
   if (pidfd < 0) {
     const absl::Status status = absl::ErrnoToStatus(errno, "pidfd_open");
