@@ -36,7 +36,14 @@ void Increase(FloatPiece piece, float weight, absl::Span<float> to) {
 
 }  // namespace
 
+void Accumulator::TakeMemory() {
+  if (!sum_.empty() || size_ == 0) return;
+  if (own_.size() == 0) own_ = FloatBuffer(size_);
+  sum_ = own_.span();
+}
+
 void Accumulator::Add(const Addend& addend, Parallel& parallel) {
+  TakeMemory();
   ForParts(parallel, sum_.size(),
            [&](size_t, uint64_t begin, uint64_t end) { AddPart(addend, begin, end); });
   bound_ = BoundWith(addend);
@@ -44,10 +51,11 @@ void Accumulator::Add(const Addend& addend, Parallel& parallel) {
 }
 
 void Accumulator::Load(absl::Span<const float> sum, Parallel& parallel) {
+  TakeMemory();
   std::vector<float> largest(PartsOf(sum.size()));
   ForParts(parallel, sum.size(), [&](size_t part, uint64_t begin, uint64_t end) {
     const FloatPiece from = AsPiece(sum.subspan(begin, end - begin));
-    CopyTo(from, sum_.span().subspan(begin, from.size()));
+    CopyTo(from, sum_.subspan(begin, from.size()));
     largest[part] = LargestMagnitude(from);
   });
   count_ = 1;
@@ -60,12 +68,13 @@ double Accumulator::BoundWith(const Addend& last) const {
 }
 
 void Accumulator::AddPart(const Addend& addend, uint64_t begin, uint64_t end) {
-  AddOnto(addend, begin, sum_.span().subspan(begin, end - begin));
+  AddOnto(addend, begin, sum_.subspan(begin, end - begin));
 }
 
-void Accumulator::SumWith(const Addend& last, uint64_t begin, absl::Span<float> to) const {
-  if (count_ > 0) CopyTo(AsPiece(sum_.span().subspan(begin, to.size())), to);
-  AddOnto(last, begin, to);
+void Accumulator::SumWith(const absl::optional<Addend>& last, uint64_t begin,
+                          absl::Span<float> to) const {
+  if (count_ > 0) CopyTo(AsPiece(sum_.subspan(begin, to.size())), to);
+  if (last.has_value()) AddOnto(*last, begin, to);
 }
 
 void Accumulator::AddOnto(const Addend& addend, uint64_t begin, absl::Span<float> to) const {

@@ -3,6 +3,10 @@
 // It is one buffer, as in TensorFlow's ConditionalAccumulator: the first gradient overwrites it,
 // and later gradients are added. The accumulator does not decide which gradients count.
 //
+// The buffer may be where the next parameters will be written: the optimizer reads each part of the
+// sum before it writes that part. So a server needs no vector for the sum, unless a journal takes
+// it after the step.
+//
 // The last gradient of a step need not be added to the buffer. SumWith() adds it block by block on
 // the way to the optimizer, which saves one pass over memory, or two if it is the only gradient.
 // Both ways make the same additions in the same order.
@@ -13,6 +17,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/parallel.h"
 #include "common/tensor/float_buffer.h"
@@ -37,7 +42,11 @@ struct Addend {
 // Externally synchronized. Several threads may call SumWith() for disjoint ranges at once.
 class Accumulator {
  public:
-  explicit Accumulator(const Layout& layout) : runs_(layout.Runs()), sum_(layout.size()) {}
+  explicit Accumulator(const Layout& layout) : runs_(layout.Runs()), size_(layout.size()) {}
+
+  // The sum lies in `memory` until Clear(). Only while count() is 0. Without it, the sum lies in
+  // memory of the accumulator's own, which is allocated when it is first needed.
+  void LieIn(absl::Span<float> memory) { sum_ = memory; }
 
   void Add(const Addend& addend, Parallel& parallel);
 
@@ -48,17 +57,20 @@ class Accumulator {
   uint32_t count() const { return count_; }
 
   // Their weighted sum. Undefined while count() is 0.
-  absl::Span<const float> sum() const { return sum_.span(); }
+  absl::Span<const float> sum() const { return sum_; }
 
   // No element of the sum is larger in magnitude, except for rounding; with `last`, of the sum that
   // SumWith() writes.
   double bound() const { return count_ == 0 ? 0 : bound_; }
   double BoundWith(const Addend& last) const;
 
-  // Writes elements [begin, begin + to.size()) of the sum plus `last` to `to`.
-  void SumWith(const Addend& last, uint64_t begin, absl::Span<float> to) const;
+  // Writes elements [begin, begin + to.size()) of the sum to `to`; with `last`, of the sum plus it.
+  void SumWith(const absl::optional<Addend>& last, uint64_t begin, absl::Span<float> to) const;
 
-  void Clear() { count_ = 0; }
+  void Clear() {
+    count_ = 0;
+    sum_ = {};
+  }
 
  private:
   void AddPart(const Addend& addend, uint64_t begin, uint64_t end);
@@ -66,8 +78,13 @@ class Accumulator {
   // overwrites `to`.
   void AddOnto(const Addend& addend, uint64_t begin, absl::Span<float> to) const;
 
+  // Before the first gradient.
+  void TakeMemory();
+
   const std::vector<KindRun> runs_;
-  FloatBuffer sum_;
+  const uint64_t size_;
+  FloatBuffer own_;
+  absl::Span<float> sum_;  // empty before the first gradient, unless LieIn() was called
   uint32_t count_ = 0;
   double bound_ = 0;
 };

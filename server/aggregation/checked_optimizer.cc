@@ -178,12 +178,10 @@ void CheckedOptimizer::MakePart(uint64_t begin, uint64_t end, absl::Span<uint64_
 }
 
 void CheckedOptimizer::MakePiece(uint64_t begin, Pass pass, absl::Span<float> made) {
-  alignas(64) float with_last[kPiece];
-  absl::Span<const float> sum = sum_.sum().subspan(begin, made.size());
-  if (step_.last.has_value()) {
-    sum_.SumWith(*step_.last, begin, absl::MakeSpan(with_last, made.size()));
-    sum = absl::MakeConstSpan(with_last, made.size());
-  }
+  // A copy, since the sum may lie where `made` does.
+  alignas(64) float copy[kPiece];
+  sum_.SumWith(step_.last, begin, absl::MakeSpan(copy, made.size()));
+  const auto sum = absl::MakeConstSpan(copy, made.size());
   const absl::Span<const float> current = step_.current.subspan(begin, made.size());
   const uint64_t end = begin + made.size();
   ForEachPart(group_runs_, begin, end, [&](const GroupRun& run, uint64_t from, uint64_t to) {

@@ -36,6 +36,7 @@ StripeExecutor::StripeExecutor(const Layout& layout, const OptimizerConfig& opti
 
 StripeReport StripeExecutor::Carry(const StepOrder& order, const StepVectors& vectors) {
   StripeReport report;
+  SumInto(vectors.next);
   switch (order.kind) {
     case StepOrder::Kind::kSample:
       report.sample = sample_.Read(stripe_, vectors.current);

@@ -48,6 +48,11 @@ class StripeExecutor {
   StripeExecutor(const Layout& layout, const OptimizerConfig& optimizer, const Stripes& stripes,
                  uint32_t stripe, Parallel& parallel);
 
+  // The sum of the step lies in StepVectors::next, since nobody needs it after the step. Without
+  // effect once a gradient was added.
+  void SumInto(absl::Span<float> next) {
+    if (sum_.count() == 0) sum_.LieIn(next);
+  }
   // Adds the stripe's part of a gradient.
   void Add(const Addend& gradient) { sum_.Add(gradient, parallel_); }
   // The same for the last gradient of a step, which is added in the step's own pass over memory. It
@@ -63,7 +68,8 @@ class StripeExecutor {
   // Forgets the gradients.
   void Clear();
 
-  // The sum of the gradients that Add() took. The span stays valid until the next Add() or Load().
+  // The sum of the gradients that Add() took. The span stays valid until the next Add() or Load(),
+  // with SumInto() until an order changes `next`.
   absl::Span<const float> sum() const { return sum_.sum(); }
 
   // The optimizer's state, for checkpoints: its slots and the number of steps that it has made.

@@ -53,9 +53,11 @@ std::shared_ptr<Snapshot> Holder::MakeFirst(Step step) {
 }
 
 SnapshotPair Holder::BeginStep() {
-  SnapshotPair pair = {snapshots_->latest(), snapshots_->Make()};
-  pair.next->step = pair.current->step.Next();
-  return pair;
+  if (step_.next == nullptr) {
+    step_ = {snapshots_->latest(), snapshots_->Make()};
+    step_.next->step = step_.current->step.Next();
+  }
+  return step_;
 }
 
 }  // namespace sluice

@@ -71,7 +71,7 @@ class Holder {
   // A snapshot for the first parameters, to be written and published.
   std::shared_ptr<Snapshot> MakeFirst(Step step);
 
-  // The snapshots of the step that follows the latest.
+  // The snapshots of the step that follows the latest: the same at each call, until Publish().
   SnapshotPair BeginStep();
   // For inconsistent reads: elements [0, written) of the step that is being made are final.
   void Grow(const std::shared_ptr<const Snapshot>& next, uint64_t written) {
@@ -79,6 +79,7 @@ class Holder {
   }
   // Makes it the latest.
   void Publish(std::shared_ptr<const Snapshot> snapshot) {
+    step_ = {};
     snapshots_->Publish(std::move(snapshot));
   }
 
@@ -101,6 +102,7 @@ class Holder {
   std::shared_ptr<const Layout> layout_;  // of the stripe
   std::map<PushId, std::unique_ptr<PendingPush>> kept_;
   std::unique_ptr<SnapshotStore> snapshots_;
+  SnapshotPair step_;  // empty unless a step has begun
   std::unique_ptr<ModelExecutor> executor_;
 };
 

@@ -152,6 +152,7 @@ class HolderFollower {
   absl::Status CheckPart(const PendingPush& push) const ABSL_LOCKS_EXCLUDED(mu_);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
+  SnapshotPair BeginStep() ABSL_LOCKS_EXCLUDED(mu_);
 
   const StripePlace place_;
   const ReportListener report_;
@@ -166,8 +167,6 @@ class HolderFollower {
   std::map<PushId, Arrival> arriving_ ABSL_GUARDED_BY(mu_);
   std::map<PullName, PullCallback> pulls_ ABSL_GUARDED_BY(mu_);   // not released yet
   std::map<PullName, PullResult> released_ ABSL_GUARDED_BY(mu_);  // that have not come
-  SnapshotPair
-      step_;  // empty unless a step is made; only the thread that executes commands uses it
   // Only the executor's tasks use them, once the model is open.
   ModelExecutor* model_ = nullptr;        // the holder's
   std::unique_ptr<PendingPush> last_;     // the step's last gradient

@@ -43,11 +43,17 @@ void HolderFollower::Publish(std::shared_ptr<const Snapshot> snapshot) {
 void HolderFollower::Do(const AddPush& command) {
   const auto push = std::make_shared<std::unique_ptr<PendingPush>>(Take(command.push));
   arithmetic_->Run([this, command, push] {
+    if (journal_ == nullptr) model_->SumInto(*BeginStep().next);
     // The journal takes the whole sum.
     if (!command.last || journal_ != nullptr) return model_->Add(**push, command.weight);
     model_->Keep(**push, command.weight);
     last_ = std::move(*push);
   });
+}
+
+SnapshotPair HolderFollower::BeginStep() {
+  absl::MutexLock lock(&mu_);
+  return holder_.BeginStep();
 }
 
 void HolderFollower::Do(const StepOrder& order) {
@@ -57,11 +63,8 @@ void HolderFollower::Do(const StepOrder& order) {
     });
     return;
   }
-  if (step_.next == nullptr) {
-    absl::MutexLock lock(&mu_);
-    step_ = holder_.BeginStep();
-  }
-  arithmetic_->Run([this, order, step = step_] {
+  arithmetic_->Run([this, order] {
+    const SnapshotPair step = BeginStep();
     WriteProgress progress;
     if (order.inconsistent_reads) {
       progress = [this, &step](uint64_t written) {
@@ -76,7 +79,7 @@ void HolderFollower::Do(const StepOrder& order) {
 }
 
 void HolderFollower::Do(const PublishStep& /*command*/) {
-  const SnapshotPair made = std::exchange(step_, {});
+  const SnapshotPair made = BeginStep();
   Publish(made.next);
   arithmetic_->Run([this, made] {  // its current snapshot may be freed at the end
     EndStep(made.next->step);

@@ -48,6 +48,7 @@ class ModelExecutor {
   absl::Status StartRows(const SavedRows* rows, uint64_t row_steps, Snapshot& first);
 
   // See StripeExecutor. A push is complete and sealed; Keep()'s stays valid until Clear().
+  void SumInto(Snapshot& next) { stripe_.SumInto(next.values.span()); }
   void Add(const PendingPush& push, const GradientWeight& weight);
   void Keep(const PendingPush& push, const GradientWeight& weight);
   void Load(absl::Span<const float> sum, absl::Span<const TableSums> rows);

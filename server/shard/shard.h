@@ -241,6 +241,7 @@ class Shard final : public ParameterStore {
   void Accumulate(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
   GradientWeight Weigh(const Work& work, bool last) ABSL_LOCKS_EXCLUDED(mu_);
+  SnapshotPair BeginStep() ABSL_LOCKS_EXCLUDED(mu_);
   SnapshotPair MakeStep(const Work& work, uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
   // A step, or a look at the latest snapshot, and what kMake tells of it.
   struct StepWork {

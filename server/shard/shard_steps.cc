@@ -111,6 +111,7 @@ void Shard::Accumulate(const Work& work) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
     stopwatch_.Begin();
+    if (journal_ == nullptr) model_->SumInto(*BeginStep().next);
     model_->Add(*work.gradient, Weigh(work, /*last=*/false));
     stopwatch_.OnAccumulated();
   }
@@ -157,13 +158,14 @@ void Shard::Apply(const Work& work) {
   if (checkpoints_.IsDue(coordinator_.step())) RequestPeriodicCheckpoint();
 }
 
+SnapshotPair Shard::BeginStep() {
+  absl::MutexLock lock(&mu_);
+  return holder_.BeginStep();
+}
+
 // `checksum` is null if nobody needs it.
 SnapshotPair Shard::MakeStep(const Work& work, uint64_t* checksum) {
-  SnapshotPair step;
-  {
-    absl::MutexLock lock(&mu_);
-    step = holder_.BeginStep();
-  }
+  SnapshotPair step = BeginStep();
   WriteProgress progress;
   if (work.action.terms.consistency.inconsistent_reads) {
     progress = [&](uint64_t written) {

@@ -138,6 +138,8 @@ MUTANTS = {
     "settings_not_repeated": ("shard", "RestoreSettings(record.terms.consistency, record.learning_rate);", ""),
     "step_in_memory_counted_late": ("shard", "if (!applying_) Settle(completions);", "Settle(completions);"),
     "steps_in_memory_not_counted": ("admission", "if (durable_.has_value()) in_flight_->SetJournaled(step_.number().value() - durable_->value());", ""),
+    "sum_overwritten_before_the_journal": ("shard", "if ([[journal_ == nullptr]]) model_->SumInto(*BeginStep().next);", "true"),
+    "sum_overwritten_before_the_journal_elsewhere": ("holder", "if ([[journal_ == nullptr]]) model_->SumInto(*BeginStep().next);", "true"),
     "steps_not_repeated_elsewhere": ("shard", "others_.Send(sluice::ReplayStep{record.step, record.incarnation});", ""),
 }
 

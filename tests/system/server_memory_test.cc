@@ -76,20 +76,20 @@ class ServerMemoryTest : public ::testing::Test {
   }
 };
 
-TEST_F(ServerMemoryTest, InSyncHoldsThreeVectorsAndOneOfEachWorker) {
-  EXPECT_LT(PeakWith(4, {}), Account(4, 3 + 4));
+TEST_F(ServerMemoryTest, InSyncHoldsTwoVectorsAndOneOfEachWorker) {
+  EXPECT_LT(PeakWith(4, {}), Account(4, 2 + 4));
 }
 
 TEST_F(ServerMemoryTest, HoldsNoMoreGradientsThanTheInFlightLimit) {
-  EXPECT_LT(PeakWith(17, {"--max-in-flight=0"}), Account(17, 3 + 3));
+  EXPECT_LT(PeakWith(17, {"--max-in-flight=0"}), Account(17, 2 + 3));
 }
 
 TEST_F(ServerMemoryTest, HoldsAVectorForMomentum) {
-  EXPECT_LT(PeakWith(2, {}, {"--momentum=0.9"}), Account(2, 3 + 1 + 2));
+  EXPECT_LT(PeakWith(2, {}, {"--momentum=0.9"}), Account(2, 2 + 1 + 2));
 }
 
 TEST_F(ServerMemoryTest, InAsyncHoldsFourOlderSnapshotsAtMost) {
-  EXPECT_LT(PeakWith(3, {"--mode=async", "--staleness-rules=none"}), Account(3, 3 + 3 + 4));
+  EXPECT_LT(PeakWith(3, {"--mode=async", "--staleness-rules=none"}), Account(3, 2 + 3 + 4));
 }
 
 }  // namespace

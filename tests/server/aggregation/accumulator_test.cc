@@ -30,8 +30,8 @@ void Add(Accumulator& accumulator, const StagedVector& gradient,
 // The whole sum, plus `last`.
 Values SumWith(const Accumulator& accumulator, const StagedVector& last,
                const GradientWeight& weight = GradientWeight()) {
-  Values sum(accumulator.sum().size(), 4711);
-  accumulator.SumWith({&last, weight}, 0, absl::MakeSpan(sum));
+  Values sum(last.bytes() / sizeof(float), 4711);
+  accumulator.SumWith(Addend{&last, weight}, 0, absl::MakeSpan(sum));
   return sum;
 }
 
@@ -49,6 +49,20 @@ TEST(AccumulatorTest, BoundsItsSum) {
   Serial serial;
   accumulator.Load({1, -9, 2}, serial);
   EXPECT_EQ(accumulator.bound(), 9);
+}
+
+TEST(AccumulatorTest, LiesWhereItIsTold) {
+  Accumulator accumulator(ParametersOnly(3));
+  Values memory(3, 4711);
+  accumulator.LieIn(absl::MakeSpan(memory));
+  Add(accumulator, Gradient({1, 2, 3}));
+  Add(accumulator, Gradient({1, 1, 1}));
+  EXPECT_THAT(memory, ElementsAre(2, 3, 4));
+  EXPECT_EQ(accumulator.sum().data(), memory.data());
+  accumulator.Clear();
+  Add(accumulator, Gradient({9, 9, 9}));
+  EXPECT_THAT(memory, ElementsAre(2, 3, 4));
+  EXPECT_THAT(accumulator.sum(), ElementsAre(9, 9, 9));
 }
 
 TEST(AccumulatorTest, StartsWithNoGradient) {
@@ -136,7 +150,7 @@ TEST(AccumulatorTest, AddsAPartOfTheLastWeighingStatisticsApart) {
   StagedVector gradient = Gradient({1, 2, 3, 4, 5});
   Add(accumulator, gradient);
   Values part(3);
-  accumulator.SumWith({&gradient, {10, 100}}, 1, absl::MakeSpan(part));
+  accumulator.SumWith(Addend{&gradient, {10, 100}}, 1, absl::MakeSpan(part));
   EXPECT_THAT(part, ElementsAre(2 + 20, 3 + 300, 4 + 400));
 }
 

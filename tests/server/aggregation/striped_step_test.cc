@@ -10,6 +10,7 @@
 
 #include "common/base/parallel.h"
 #include "common/tensor/stripes.h"
+#include "common/tensor/vector_copy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/aggregation/step_director.h"
@@ -27,7 +28,8 @@ struct Gradient {
   uint64_t staleness = 0;
 };
 
-// A director and as many stripes as there may be servers.
+// A director and as many stripes as there may be servers. The sums of several stripes lie in their
+// next parameters, and that of a single one apart, as with a journal. Both have the same bits.
 class StripedWorld {
  public:
   StripedWorld(const Layout& layout, const OptimizerConfig& optimizer, uint32_t count)
@@ -77,6 +79,7 @@ class StripedWorld {
       }
       staged_.back()->Seal();
       const Addend addend = {staged_.back().get(), weight};
+      if (stripes_.count() > 1) executors_[i]->SumInto(absl::MakeSpan(next_[i]));
       last ? executors_[i]->Keep(addend) : executors_[i]->Add(addend);
     }
   }
@@ -229,6 +232,25 @@ TEST_P(StripedStepTest, IsMadeOnAllStripesOrOnNone) {
     StepTerms plain = GetParam().terms;
     plain.gap_aware = plain.ordered_momentum = false;  // they count the step that was not made
     EXPECT_TRUE(world.Make({good}, plain) == other.Make({good}, plain)) << count;
+  }
+}
+
+// Their parameters are written past the cache.
+TEST(LargeStripesTest, HaveTheSameBits) {
+  const Layout layout = Odd(5'300);
+  ASSERT_GE(Stripes(layout.size(), 2).SizeOf(1), kStreamedElements);
+  SgdOptions momentum;
+  momentum.momentum = 0.9;
+  StepTerms terms;
+  terms.learning_rates = {0.05};
+  Numbers numbers;
+  StripedWorld one(layout, {momentum}, 1);
+  StripedWorld two(layout, {momentum}, 2);
+  for (const double clip_norm : {0.0, 0.3}) {
+    if (clip_norm > 0) terms.clip_norm = clip_norm;
+    std::vector<Gradient> gradients(3);
+    for (Gradient& gradient : gradients) gradient.values = numbers.Vector(layout.size());
+    ASSERT_TRUE(one.Make(gradients, terms) == two.Make(gradients, terms));
   }
 }
 

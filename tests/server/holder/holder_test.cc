@@ -75,8 +75,10 @@ TEST_F(HolderTest, BeginsAStepThatFollowsTheLatest) {
   EXPECT_EQ(step.current, first);
   EXPECT_EQ(step.next->step, Step(5));
   EXPECT_EQ(holder_.latest(), first);
+  EXPECT_EQ(holder_.BeginStep().next, step.next);
   holder_.Publish(step.next);
   EXPECT_EQ(holder_.latest(), step.next);
+  EXPECT_EQ(holder_.BeginStep().current, step.next);
 }
 
 TEST_F(HolderTest, ReleasesAPullWithTheLatestParameters) {
