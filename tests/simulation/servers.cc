@@ -21,8 +21,7 @@ constexpr uint64_t kManySteps = 10000;
 
 // The disk of this process, which keeps nothing.
 std::shared_ptr<RowDisk> Disk() {
-  static auto* const disk =
-      new auto(RowDisk::Open(std::filesystem::temp_directory_path() / "simulated_rows"));
+  static auto* const disk = new auto(RowDisk::Open(std::filesystem::temp_directory_path()));
   CHECK(disk->ok()) << disk->status();
   return **disk;
 }
@@ -30,8 +29,10 @@ std::shared_ptr<RowDisk> Disk() {
 // Enough for the index of all rows of that server, and for some of the rows themselves.
 TableMemory MemoryOf(const Scenario& scenario, uint32_t server) {
   if (!scenario.rows_on_disk) return {};
-  constexpr uint64_t kBytesOfARow = 68;  // of 48, and between 17 and 30 of the index
-  return {kBytesOfARow * TwinRows(scenario.layout, scenario.servers).CountAt(server), Disk()};
+  // A row takes 48, and its index 17 to 30; an eighth of the memory stays free.
+  constexpr uint64_t kBytesOfARow = 68;
+  const TwinRows rows(scenario.layout, scenario.servers, scenario.rows_on_disk);
+  return {kBytesOfARow * rows.CountAt(server), Disk()};
 }
 
 ShardOptions OptionsOf(const Scenario& scenario) {

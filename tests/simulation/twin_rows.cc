@@ -9,22 +9,24 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kMostRows = 12;
-constexpr uint32_t kBuckets = 5;  // so that each of five servers has one
+constexpr uint32_t kCrowded = 5;  // so that each of five servers has a bucket
 
-std::vector<RowId> FirstIds() {
-  std::vector<RowId> ids;
-  for (RowId id = 0; ids.size() < kMostRows; id += 0x9e3779b97f4a7c15) {
-    if (BucketOf(id) < kBuckets) ids.push_back(id);
+// In the first so many buckets.
+std::vector<RowId>* MakeIds(uint32_t buckets) {
+  auto* const ids = new std::vector<RowId>;
+  for (RowId id = 0; ids->size() < kMostRows; id += 0x9e3779b97f4a7c15) {
+    if (BucketOf(id) < buckets) ids->push_back(id);
   }
   return ids;
 }
 
-}  // namespace
-
-RowId TwinRows::IdOf(uint32_t row) {
-  static const auto* const ids = new std::vector<RowId>(FirstIds());
-  return ids->at(row);
+const std::vector<RowId>* Ids(bool crowded) {
+  static const auto* const spread = MakeIds(kRowBuckets);
+  static const auto* const close = MakeIds(kCrowded);
+  return crowded ? close : spread;
 }
+
+}  // namespace
 
 uint64_t TwinRows::CountAt(uint32_t server) const {
   return static_cast<uint64_t>(std::count_if(
@@ -38,12 +40,14 @@ Layout TwinRows::Add(const Layout& vector, uint32_t width) {
   return *Layout::Create(vector.ranges(), {twin});
 }
 
-TwinRows::TwinRows(const Layout& layout, uint32_t servers) : servers_(servers) {
+TwinRows::TwinRows(const Layout& layout, uint32_t servers, bool crowded)
+    : servers_(servers), ids_(Ids(crowded)) {
   if (layout.tables().empty()) return;
   width_ = layout.tables().front().width;
   const uint64_t rows = std::min(kMostRows, layout.ranges().front().length / width_);
   for (uint32_t row = 0; row < rows; ++row) rows_.push_back(row);
-  std::sort(rows_.begin(), rows_.end(), [](uint32_t a, uint32_t b) { return IdOf(a) < IdOf(b); });
+  std::sort(rows_.begin(), rows_.end(),
+            [this](uint32_t a, uint32_t b) { return IdOf(a) < IdOf(b); });
 }
 
 void TwinRows::Clear(Values* parameters) const {

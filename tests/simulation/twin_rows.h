@@ -25,8 +25,9 @@ class TwinRows {
   // `vector`, with a twin table of rows of that width. Its first range has as many parameters.
   static Layout Add(const Layout& vector, uint32_t width);
 
-  // Of a layout that Add() made, or of one without tables, which has no rows.
-  TwinRows(const Layout& layout, uint32_t servers);
+  // Of a layout that Add() made, or of one without tables, which has no rows. If `crowded`, a few
+  // buckets have all rows, so that several share one.
+  TwinRows(const Layout& layout, uint32_t servers, bool crowded);
 
   // How many rows that server has, once all have been touched.
   uint64_t CountAt(uint32_t server) const;
@@ -44,8 +45,7 @@ class TwinRows {
                       const Values& vector) const;
 
  private:
-  // A few buckets have all rows, so that several share one.
-  static RowId IdOf(uint32_t row);
+  RowId IdOf(uint32_t row) const { return ids_->at(row); }
   uint32_t ServerOf(uint32_t row) const { return BucketOf(IdOf(row)) % servers_; }
 
   // The rows that are not 0 in the gradient, in the order of their ids.
@@ -53,7 +53,8 @@ class TwinRows {
 
   uint32_t width_ = 0;
   uint32_t servers_;
-  std::vector<uint32_t> rows_;  // in the order of their ids
+  const std::vector<RowId>* const ids_;  // of rows
+  std::vector<uint32_t> rows_;           // in the order of their ids
 };
 
 }  // namespace sluice

@@ -20,7 +20,7 @@ std::string InWords(const JobEvent& event) {
 
 World::World(const Scenario& scenario, std::vector<std::string>* log)
     : scenario_(scenario),
-      twins_(scenario.layout, scenario.servers),
+      twins_(scenario.layout, scenario.servers, scenario.rows_on_disk),
       log_(log),
       disks_(scenario),
       servers_(MakeServers()),
