@@ -73,7 +73,11 @@ void Accumulator::AddPart(const Addend& addend, uint64_t begin, uint64_t end) {
 
 void Accumulator::SumWith(const absl::optional<Addend>& last, uint64_t begin,
                           absl::Span<float> to) const {
-  if (count_ > 0) CopyTo(AsPiece(sum_.subspan(begin, to.size())), to);
+  if (count_ > 0) {
+    CopyTo(AsPiece(sum_.subspan(begin, to.size())), to);
+  } else if (!last.has_value()) {
+    std::fill(to.begin(), to.end(), 0.0f);
+  }
   if (last.has_value()) AddOnto(*last, begin, to);
 }
 

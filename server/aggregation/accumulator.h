@@ -56,7 +56,7 @@ class Accumulator {
   // How many gradients were added since Clear().
   uint32_t count() const { return count_; }
 
-  // Their weighted sum. Undefined while count() is 0.
+  // Their weighted sum. Undefined while count() is 0, and once the memory of LieIn() was written.
   absl::Span<const float> sum() const { return sum_; }
 
   // No element of the sum is larger in magnitude, except for rounding; with `last`, of the sum that
@@ -64,7 +64,8 @@ class Accumulator {
   double bound() const { return count_ == 0 ? 0 : bound_; }
   double BoundWith(const Addend& last) const;
 
-  // Writes elements [begin, begin + to.size()) of the sum to `to`; with `last`, of the sum plus it.
+  // Writes elements [begin, begin + to.size()) of the sum to `to`; with `last`, of the sum plus it;
+  // 0 if there is neither.
   void SumWith(const absl::optional<Addend>& last, uint64_t begin, absl::Span<float> to) const;
 
   void Clear() {

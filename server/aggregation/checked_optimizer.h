@@ -43,7 +43,7 @@ struct VectorStep {
   OptimizerStep optimizer;       // its number is set by CheckedOptimizer
   float statistics_divisor = 1;  // the mean of a pushed statistic is sum / statistics_divisor
   absl::Span<const float> current;
-  absl::Span<float> next;
+  absl::Span<float> next;  // may be where the sum lies
 };
 
 // Externally synchronized. Indexes count the elements of the stripe.

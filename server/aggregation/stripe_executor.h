@@ -1,6 +1,6 @@
 // The arithmetic of a step on one stripe of the vector: it adds gradients to the stripe's sum, and
-// carries out the orders of StepDirector. It owns all that holds numbers: the accumulator and the
-// optimizer's slots.
+// carries out the orders of StepDirector. It owns the optimizer's slots. The sum lies in the
+// parameters that the step will write, or in memory of its own.
 //
 // One thread at a time calls it, without the shard's mutex. Large vectors are cut into parts that
 // several threads work on. The number of threads never changes a bit of the result.
@@ -49,7 +49,7 @@ class StripeExecutor {
                  uint32_t stripe, Parallel& parallel);
 
   // The sum of the step lies in StepVectors::next, since nobody needs it after the step. Without
-  // effect once a gradient was added.
+  // effect once a gradient was added. Carry() calls it, too.
   void SumInto(absl::Span<float> next) {
     if (sum_.count() == 0) sum_.LieIn(next);
   }

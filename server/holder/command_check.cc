@@ -74,6 +74,7 @@ absl::Status CommandCheck::Check(const ReplayStep& /*command*/) {
 
 absl::Status CommandCheck::Check(const BeginJournal& /*command*/) {
   if (journals_) return Breaks("BeginJournal", "twice");
+  if (added_ > 0 || latest_.has_value()) return Breaks("BeginJournal", "before PublishStep");
   journals_ = true;
   return absl::OkStatus();
 }

@@ -135,6 +135,7 @@ absl::Status HolderFollower::LoadSum(const ReplayStep& command) {
   expected_ = next->checksum;
   // A stripe without elements may have rows.
   const bool has_sum = next->sum.size() > 0 || !next->rows.empty();
+  model_->SumInto(*BeginStep().next);
   if (has_sum) model_->Load(next->sum.span(), next->rows);
   return absl::OkStatus();
 }

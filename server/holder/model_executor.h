@@ -31,7 +31,8 @@ namespace sluice {
 // The snapshots from which and to which a step goes.
 struct SnapshotPair {
   std::shared_ptr<const Snapshot> current;
-  std::shared_ptr<Snapshot> next;  // has its step; its values are undefined. kDigest has none
+  // Has its step. Its values are undefined, or the sum; see SumInto(). kDigest has none.
+  std::shared_ptr<Snapshot> next;
 };
 
 // Externally synchronized.
@@ -62,7 +63,7 @@ class ModelExecutor {
     if (tables_ != nullptr) tables_->ForgetRemovals(until);
   }
 
-  // What the journal records of the gradients.
+  // What the journal records of the gradients; not after SumInto().
   absl::Span<const float> sum() const { return stripe_.sum(); }
   std::vector<TableSums> row_sums() const;
 

@@ -23,8 +23,8 @@ constexpr double kLaunchedStartTimeout = 60;  // seconds: all ranks start togeth
 constexpr uint32_t kMostThreads = 8;    // more than memory has bandwidth for, unless asked for
 constexpr uint64_t kInFlightShare = 4;  // of the memory, if no other share is asked for
 
-// Each element takes nine float32: in two snapshots, in the accumulator, in an optimizer's three
-// slots, and in three gradients that are arriving.
+// Each element takes nine float32: in two snapshots, in the sum that a journal takes, in an
+// optimizer's three slots, and in three gradients that are arriving.
 uint64_t ElementsThatMemoryHolds() {
   constexpr uint64_t kVectors = 9;
   return MemoryBytes() / (kVectors * sizeof(float));

@@ -101,6 +101,7 @@ absl::Status Shard::MakeAgain(const StepRecord& record, absl::Span<const float> 
     others_.Send(sluice::ReplayStep{record.step, record.incarnation});
   }
   director_->Load(record.gradients, record.samples);
+  model_->SumInto(*step.next);
   if (record.gradients > 0) model_->Load(sum, rows);
   uint64_t checksum = 0;
   MakeOn({step, nullptr, &checksum}, record.terms);

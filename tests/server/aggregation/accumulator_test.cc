@@ -12,6 +12,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 
 StagedVector Gradient(const Values& values) {
@@ -139,6 +140,9 @@ TEST(AccumulatorTest, AWeightOfOneChangesNoBit) {
 
 TEST(AccumulatorTest, AddsTheLastOnTheWay) {
   Accumulator accumulator(ParametersOnly(3));
+  Values none(3, 4711);
+  accumulator.SumWith(absl::nullopt, 0, absl::MakeSpan(none));
+  EXPECT_THAT(none, Each(0));
   EXPECT_THAT(SumWith(accumulator, Gradient({1, 2, 3}), {2, 2}), ElementsAre(2, 4, 6));
   Add(accumulator, Gradient({10, 20, 30}));
   EXPECT_THAT(SumWith(accumulator, Gradient({1, 2, 3})), ElementsAre(11, 22, 33));

@@ -241,16 +241,22 @@ TEST(LargeStripesTest, HaveTheSameBits) {
   ASSERT_GE(Stripes(layout.size(), 2).SizeOf(1), kStreamedElements);
   SgdOptions momentum;
   momentum.momentum = 0.9;
-  StepTerms terms;
-  terms.learning_rates = {0.05};
-  Numbers numbers;
-  StripedWorld one(layout, {momentum}, 1);
-  StripedWorld two(layout, {momentum}, 2);
-  for (const double clip_norm : {0.0, 0.3}) {
-    if (clip_norm > 0) terms.clip_norm = clip_norm;
+  for (const OptimizerOptions& options :
+       {OptimizerOptions(momentum), OptimizerOptions(LambOptions())}) {
+    StepTerms terms;
+    terms.learning_rates = {0.05};
+    Numbers numbers;
+    StripedWorld one(layout, {options}, 1);
+    StripedWorld two(layout, {options}, 2);
     std::vector<Gradient> gradients(3);
     for (Gradient& gradient : gradients) gradient.values = numbers.Vector(layout.size());
     ASSERT_TRUE(one.Make(gradients, terms) == two.Make(gradients, terms));
+    terms.clip_norm = 0.3;
+    ASSERT_TRUE(one.Make(gradients, terms) == two.Make(gradients, terms));
+    for (Gradient& gradient : gradients) gradient.values[4'000'000] = 3e38f;
+    const Values left_out = one.Make(gradients, terms);
+    ASSERT_TRUE(one.bad().has_value());
+    ASSERT_TRUE(left_out == two.Make(gradients, terms));
   }
 }
 

@@ -117,6 +117,13 @@ TEST_F(CommandCheckTest, TheJournalBeginsOnceAndMayDoSoBeforeTheModelIsKnown) {
   ExpectRefused(BeginJournal(), "twice");
 }
 
+TEST_F(CommandCheckTest, TheJournalDoesNotBeginWithinAStep) {
+  ASSERT_THAT(check_.Take(SmallModel()), IsOk());
+  ASSERT_THAT(check_.Take(LoadCheckpoint()), IsOk());
+  ASSERT_THAT(check_.Take(ReplayStep()), IsOk());
+  ExpectRefused(BeginJournal(), "before PublishStep");
+}
+
 TEST_F(CommandCheckTest, NoJournaledStepIsMadeAfterAWorkerHasJoined) {
   ASSERT_THAT(check_.Take(SmallModel()), IsOk());
   ASSERT_THAT(check_.Take(LoadCheckpoint()), IsOk());

@@ -11,8 +11,8 @@
 
 namespace sluice::bench {
 
-// Estimates the memory of a cell of Sluice: 5 vectors plus one per worker in the server, 3 in each
-// worker, and the programs themselves.
+// Estimates the memory of a cell of Sluice: 5 vectors plus one per worker in the server, more than
+// it needs, 3 in each worker, and the programs themselves.
 uint64_t NeededBytes(uint64_t elements, uint32_t workers);
 
 struct ScalePlan {
