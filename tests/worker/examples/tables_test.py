@@ -26,12 +26,14 @@ class Worker:
     def __init__(self, address):
         from sluice.v1 import parameter_server_pb2 as messages  # pylint: disable=import-outside-toplevel
         from sluice.v1 import parameter_server_pb2_grpc as services  # pylint: disable=import-outside-toplevel
-        self.messages, self.address = messages, address
-        self.server = services.ParameterServerStub(grpc.insecure_channel(address))
+        self.messages, self.services, self.address = messages, services, address
         self.sequence = 0
         self.join()
 
     def join(self):
+        # A connection of its own: it may not be known yet that the server of the last one was killed.
+        channel = grpc.insecure_channel(self.address, options=[("grpc.use_local_subchannel_pool", 1)])
+        self.server = self.services.ParameterServerStub(channel)
         bias = {"name": "bias", "shape": [1], "kind": "PARAMETER", "dtype": "FLOAT32", "length": 1}
         request = self.messages.JoinRequest(role="WORKER", worker="w", process_nonce=5,
                                             layout={"ranges": [bias], "tables": TABLES},
