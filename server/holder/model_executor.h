@@ -63,7 +63,7 @@ class ModelExecutor {
     if (tables_ != nullptr) tables_->ForgetRemovals(until);
   }
 
-  // What the journal records of the gradients; not after SumInto().
+  // What the journal records of the gradients. SumInto() was not called.
   absl::Span<const float> sum() const { return stripe_.sum(); }
   std::vector<TableSums> row_sums() const;
 

@@ -46,7 +46,6 @@ void Oracle::BeginCall(absl::Time now) {
   early_pulls_.clear();
   announced_.clear();
   dismissed_.clear();
-  for (auto& entry : pushes_) entry.second.entered = false;
   if (scenario_.journal) NoteEarlyAtDoor();  // a step may become durable before the call comes
 }
 
@@ -135,7 +134,6 @@ void Oracle::Conclude(ModelPush& push, const PushVerdict& verdict) {
   const Fate fate = FateOfVerdict(verdict);
   if (fate == Fate::kArriving) {
     push.fate = fate;
-    push.entered = true;
     return;
   }
   if (fate == Fate::kStale) ConcludeStale(push.header, verdict.outcome);

@@ -50,8 +50,7 @@ struct ModelPush {
   PushHeader header;
   Values gradient;
   Fate fate = Fate::kWaiting;
-  bool heard = false;    // bytes of it have come since the last tick
-  bool entered = false;  // began to arrive in the latest call
+  bool heard = false;  // bytes of it have come since the last tick
 };
 
 // A pull that waits.
@@ -191,7 +190,6 @@ class Oracle {
   absl::optional<ModelRank> FirstMissing() const;
   ModelSessions SessionsInside() const;
   ModelSessions SessionsHeldInOrder() const;
-  ModelSessions SessionsInsideAllAlong() const;
   bool MayEnter(const ModelPush& push) const;
 
   static constexpr size_t kMostWaiting = 4;  // pushes of a session at the in-flight limit

@@ -27,7 +27,7 @@ uint64_t Oracle::HeldUntil(const PushHeader& header) const {
 std::map<uint64_t, PushVerdict> Oracle::TakeSilent(uint64_t waiting) {
   using Turn = std::tuple<ModelRank, uint64_t>;  // the order in which they are judged
   std::map<Turn, PushVerdict> silent;
-  ModelSessions blocked = SessionsInsideAllAlong();
+  ModelSessions blocked = SessionsHeldInOrder();
   for (const auto& entry : pushes_) {
     const ModelPush& push = entry.second;
     const uint64_t session = push.header.session.value();

@@ -42,18 +42,6 @@ ModelSessions Oracle::SessionsHeldInOrder() const {
   return first_missing.has_value() ? step_sum_.SessionsBehind(*first_missing) : ModelSessions();
 }
 
-// During the whole latest call.
-ModelSessions Oracle::SessionsInsideAllAlong() const {
-  ModelSessions sessions = SessionsHeldInOrder();
-  for (const auto& entry : pushes_) {
-    const ModelPush& push = entry.second;
-    if (push.fate == Fate::kArriving && !push.entered) {
-      sessions.push_back(push.header.session.value());
-    }
-  }
-  return sessions;
-}
-
 uint32_t Oracle::Inside() const { return static_cast<uint32_t>(SessionsInside().size()); }
 
 bool Oracle::MayEnter(const ModelPush& push) const {

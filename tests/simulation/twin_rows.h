@@ -25,8 +25,8 @@ class TwinRows {
   // `vector`, with a twin table of rows of that width. Its first range has as many parameters.
   static Layout Add(const Layout& vector, uint32_t width);
 
-  // Of a layout that Add() made, or of one without tables, which has no rows. If `crowded`, a few
-  // buckets have all rows, so that several share one.
+  // `layout` is one that Add() made, or has no tables and so no rows. If `crowded`, all rows are in
+  // a few buckets.
   TwinRows(const Layout& layout, uint32_t servers, bool crowded);
 
   // How many rows that server has, once all have been touched.
