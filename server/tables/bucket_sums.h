@@ -38,6 +38,7 @@ class BucketSums {
   // The indices of the rows, in ascending order of their ids.
   std::vector<uint32_t> Order() const;
   RowId id(uint32_t index) const { return ids_[index]; }
+  absl::Span<const RowId> ids() const { return ids_; }  // by index
   float share(uint32_t index) const { return shares_[index]; }
   absl::Span<const float> sum(uint32_t index) const {
     return absl::MakeConstSpan(sums_).subspan(index * width_, width_);

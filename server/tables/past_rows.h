@@ -26,13 +26,23 @@ struct PastRow {
   bool becomes_row = false;     // or stays one
   uint32_t touches = 0;         // before the step, if it waits
   uint64_t touched = 0;         // the step that touched it before; set when the step is made
-  size_t at = 0;                // of its elements; only if becomes_row, or it was a row
+  uint32_t at = 0;              // which of the bucket's elements; only if it becomes or was a row
+  uint32_t sum = 0;             // its index in BucketSums; only until the step is made
   RowRecord* record = nullptr;  // only until the step is made
 };
 
-// Readers and the step's maker hold the mutex of the bucket.
+// The memory of rows and of their elements.
+struct PastMemory {
+  std::vector<PastRow> rows;
+  FloatBuffer floats;
+};
+
+// Readers and the step's maker hold the mutex of the bucket. Can be moved, but not copied.
 struct PastRows {
   PastRows(uint64_t bucket_key, size_t row_elements) : key(bucket_key), elements(row_elements) {}
+
+  // Takes `memory` as its own.
+  void Own(PastMemory memory);
 
   // The row of `id`, or null if the step does not change it.
   const PastRow* Find(RowId id) const {
@@ -41,16 +51,17 @@ struct PastRows {
     return found == rows.end() || found->id != id ? nullptr : &*found;
   }
   // The row and its slots.
-  absl::Span<const float> ElementsOf(const PastRow& row) const {
-    return floats.span().subspan(row.at, elements);
+  absl::Span<float> ElementsOf(const PastRow& row) const {
+    return floats.subspan(row.at * elements, elements);
   }
 
-  const uint64_t key;         // of the table and its bucket
-  const size_t elements;      // of a row and its slots
-  bool evicts = false;        // has rows that the step removes
-  bool made = false;          // the step is made in this bucket
-  std::vector<PastRow> rows;  // with ascending ids
-  FloatBuffer floats;
+  uint64_t key;              // of the table and its bucket
+  size_t elements;           // of a row and its slots
+  bool evicts = false;       // has rows that the step removes
+  bool made = false;         // the step is made in this bucket
+  absl::Span<PastRow> rows;  // with ascending ids
+  absl::Span<float> floats;
+  PastMemory own;  // of rows and floats, if the step does not own their memory
 };
 
 // All that one step changes, in ascending order of keys. A key is there twice where a bucket has
@@ -58,7 +69,8 @@ struct PastRows {
 struct PastStep {
   uint64_t step = 0;
   size_t rows = 0;  // in all buckets; set when the step is made
-  std::vector<std::unique_ptr<PastRows>> buckets;
+  std::vector<PastRows> buckets;
+  PastMemory memory;  // of all buckets that do not own theirs
 };
 
 // What the two steps change together, for snapshots that are older than both. Both are made, and

@@ -11,16 +11,13 @@
 namespace sluice {
 namespace {
 
-// Rows whose memory is asked for ahead of their use.
-constexpr size_t kAhead = 8;
+bool ByRowId(const PastRow& a, const PastRow& b) { return a.id < b.id; }
 
-// Gives each row that has elements its place. Returns the sum of their sizes.
-size_t PlaceRows(size_t elements, std::vector<PastRow>& rows) {
-  size_t end = 0;
+// Gives each row that has elements its place. Returns how many those are.
+uint32_t PlaceRows(absl::Span<PastRow> rows) {
+  uint32_t end = 0;
   for (PastRow& row : rows) {
-    if (!row.becomes_row && row.before != StoredAs::kRow) continue;
-    row.at = end;
-    end += elements;
+    if (row.becomes_row || row.before == StoredAs::kRow) row.at = end++;
   }
   return end;
 }
@@ -36,6 +33,7 @@ void AddTo(Checksummer& checksum, const PastRow& row, const float* made, size_t 
 
 // Adds the change of a number since it was counted last.
 void CountChange(uint64_t now, uint64_t& counted, std::atomic<uint64_t>& sum) {
+  if (now == counted) return;
   sum.fetch_add(now - counted, std::memory_order_relaxed);
   counted = now;
 }
@@ -72,52 +70,53 @@ void RowBucket::Load(const StoredRow& row) {
   Count();
 }
 
-std::vector<PastRow> RowBucket::Touched(const BucketSums& sums,
-                                        const std::vector<uint32_t>& order) const {
-  std::vector<PastRow> rows(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    PastRow& row = rows[i];
-    row.id = sums.id(order[i]);
-    if (i + kAhead < order.size()) rows_.prefetch(sums.id(order[i + kAhead]));
-    const auto entry = rows_.find(row.id);
-    if (entry != rows_.end()) {
-      row.before = StoredAs::kRow;
-      row.record = entry->second.record();
-      row.becomes_row = true;
-      row.record->Prefetch(shape_.elements());
-      continue;
-    }
-    const auto waiting = waiting_.find(row.id);
-    if (waiting != waiting_.end()) {
-      row.before = StoredAs::kWaiting;
-      row.touches = waiting->second.touches;
-    }
-    row.becomes_row = shape_.Admits(row.touches);
+PastRow RowBucket::Touched(RowId id, uint32_t sum) const {
+  PastRow row;
+  row.id = id;
+  row.sum = sum;
+  const auto entry = rows_.find(id);
+  if (entry != rows_.end()) {
+    row.before = StoredAs::kRow;
+    row.record = entry->second.record();
+    row.becomes_row = true;
+    row.record->Prefetch(shape_.elements());
+    return row;
   }
-  return rows;
+  const auto waiting = waiting_.find(id);
+  if (waiting != waiting_.end()) {
+    row.before = StoredAs::kWaiting;
+    row.touches = waiting->second.touches;
+  }
+  row.becomes_row = shape_.Admits(row.touches);
+  return row;
 }
 
-std::unique_ptr<PastRows> RowBucket::Prepare(const BucketSums& sums, const RowRule& rule,
-                                             absl::optional<RowId>* bad) {
-  auto past = std::make_unique<PastRows>(key_, shape_.elements());
-  const std::vector<uint32_t> order = sums.Order();
-  if (memory_.file() != nullptr) MakeRoomFor(sums, order);
+void RowBucket::Touch(const BucketSums& sums, PastRows& past) {
+  const absl::Span<const RowId> ids = sums.ids();
+  if (memory_.file() != nullptr) MakeRoomFor(sums);
   {
     absl::MutexLock lock(&mu_);
-    past->rows = Touched(sums, order);
+    for (uint32_t i = 0; i < ids.size(); ++i) {
+      if (i + kFetchedAhead < ids.size()) rows_.prefetch(ids[i + kFetchedAhead]);
+      past.rows[i] = Touched(ids[i], i);
+    }
   }
-  past->floats = FloatBuffer(PlaceRows(shape_.elements(), past->rows));
+  if (!std::is_sorted(past.rows.begin(), past.rows.end(), ByRowId)) {
+    std::sort(past.rows.begin(), past.rows.end(), ByRowId);
+  }
+  PlaceRows(past.rows);
+}
+
+absl::optional<RowId> RowBucket::Compute(const BucketSums& sums, const RowRule& rule,
+                                         PastRows& past) const {
   RowComputer computer(shape_, rule);
-  for (size_t i = 0; i < order.size(); ++i) {
-    const PastRow& row = past->rows[i];
+  for (const PastRow& row : past.rows) {
     if (!row.becomes_row) continue;
-    const absl::Span<float> next = past->floats.span().subspan(row.at, shape_.elements());
-    const bool finite = computer.Compute(row, sums.sum(order[i]), sums.share(order[i]), next);
-    if (finite) continue;
-    *bad = row.id;
-    break;
+    const bool finite =
+        computer.Compute(row, sums.sum(row.sum), sums.share(row.sum), past.ElementsOf(row));
+    if (!finite) return row.id;
   }
-  return past;
+  return absl::nullopt;
 }
 
 void RowBucket::MakeRow(uint64_t step, PastRow& row, float* elements) {
@@ -144,21 +143,29 @@ void RowBucket::MakeWait(uint64_t step, PastRow& row) {
   counts_.dropped.fetch_add(1, std::memory_order_relaxed);
 }
 
-void RowBucket::Make(uint64_t step, PastRows& rows, Checksummer* checksum) {
+void RowBucket::Make(uint64_t step, PastRows& past, Checksummer* checksum) {
   absl::MutexLock lock(&mu_);
-  for (size_t i = 0; i < rows.rows.size(); ++i) {
-    PastRow& row = rows.rows[i];
-    const size_t ahead = std::min(i + kAhead, rows.rows.size() - 1);
-    if (rows.rows[ahead].record != nullptr) rows.rows[ahead].record->Prefetch(shape_.elements());
-    row.becomes_row ? MakeRow(step, row, rows.floats.from(row.at)) : MakeWait(step, row);
+  for (size_t i = 0; i < past.rows.size(); ++i) {
+    PastRow& row = past.rows[i];
+    if (i + kFetchedAhead < past.rows.size()) FetchRecord(past.rows[i + kFetchedAhead]);
+    row.becomes_row ? MakeRow(step, row, past.ElementsOf(row).data()) : MakeWait(step, row);
     if (checksum != nullptr) {
       const float* const made = row.becomes_row ? row.record->elements() : nullptr;
       AddTo(*checksum, row, made, shape_.elements());
     }
     row.record = nullptr;
   }
-  rows.made = true;
+  past.made = true;
   Count();
+}
+
+void RowBucket::FetchRecord(const PastRow& row) const {
+  if (row.record != nullptr) row.record->Prefetch(shape_.elements());
+}
+
+void RowBucket::FetchRecords(const PastRows& past) const {
+  for (const PastRow& row : past.rows.first(std::min(kFetchedAhead, past.rows.size())))
+    FetchRecord(row);
 }
 
 std::vector<PastRow> RowBucket::TakeOld(uint64_t step) {
@@ -166,34 +173,36 @@ std::vector<PastRow> RowBucket::TakeOld(uint64_t step) {
   absl::erase_if(rows_, [&](const auto& row) {
     const RowEntry& entry = row.second;
     if (!IsOld(step, entry.touched())) return false;
-    old.push_back({row.first, StoredAs::kRow, false, 0, entry.touched(), 0, entry.record()});
+    old.push_back({row.first, StoredAs::kRow, false, 0, entry.touched(), 0, 0, entry.record()});
     return true;
   });
   absl::erase_if(waiting_, [&](const auto& entry) {
     const Waiting& waiting = entry.second;
     if (!IsOld(step, waiting.touched)) return false;
     old.push_back(
-        {entry.first, StoredAs::kWaiting, false, waiting.touches, waiting.touched, 0, nullptr});
+        {entry.first, StoredAs::kWaiting, false, waiting.touches, waiting.touched, 0, 0, nullptr});
     return true;
   });
-  std::sort(old.begin(), old.end(), [](const PastRow& a, const PastRow& b) { return a.id < b.id; });
+  std::sort(old.begin(), old.end(), ByRowId);
   return old;
 }
 
-void RowBucket::Evict(uint64_t step, PastRows& rows) {
+void RowBucket::Evict(uint64_t step, PastRows& past) {
   if (memory_.file() != nullptr) TakeFromDisk(OldOnDisk(step));
   absl::MutexLock lock(&mu_);
-  rows.rows = TakeOld(step);
-  rows.floats = FloatBuffer(PlaceRows(shape_.elements(), rows.rows));
-  for (PastRow& row : rows.rows) {
+  PastMemory memory;
+  memory.rows = TakeOld(step);
+  memory.floats = FloatBuffer(PlaceRows(absl::MakeSpan(memory.rows)) * shape_.elements());
+  past.Own(std::move(memory));
+  for (PastRow& row : past.rows) {
     removed_.push_back({step, row.id});
     if (row.record == nullptr) continue;
-    std::copy_n(row.record->elements(), shape_.elements(), rows.floats.from(row.at));
+    std::copy_n(row.record->elements(), shape_.elements(), past.ElementsOf(row).data());
     pages_.Free(row.record);
     row.record = nullptr;
     counts_.removed.fetch_add(1, std::memory_order_relaxed);
   }
-  rows.made = true;
+  past.made = true;
   Count();
 }
 

@@ -4,7 +4,6 @@
 #define SLUICE_SERVER_TABLES_ROW_BUCKET_H_
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -37,11 +36,8 @@ struct FoundRow {
   bool on_disk = false;  // a row whose elements were not copied
 };
 
-// Where a reader wants a row.
-struct WantedRow {
-  RowId id = 0;
-  float* to = nullptr;  // an array of the table's width
-};
+// Rows whose memory is asked for ahead of their use.
+inline constexpr size_t kFetchedAhead = 32;
 
 // How old some rows are together, in steps.
 struct RowAges {
@@ -72,21 +68,32 @@ class RowBucket {
 
   // Takes a row or waiting id. If it is there, it is replaced.
   void Load(const StoredRow& row) ABSL_LOCKS_EXCLUDED(mu_);
-  // Computes what the step makes of `sums`, and sets `bad` to the lowest id of a row that would not
-  // be finite. Changes no row, but takes those of the step from the disk.
-  std::unique_ptr<PastRows> Prepare(const BucketSums& sums, const RowRule& rule,
-                                    absl::optional<RowId>* bad) ABSL_LOCKS_EXCLUDED(mu_);
-  // Makes what was prepared at `step`, and leaves what was before in `rows`. If `checksum` is not
+  // Finds the rows of `sums` for the step, and sets those of `past`, which has as many, and
+  // elements for all. Changes no row, but takes those of the step from the disk.
+  void Touch(const BucketSums& sums, PastRows& past) ABSL_LOCKS_EXCLUDED(mu_);
+  // Computes what the step makes of the rows that Touch() has found. Returns the lowest id of a row
+  // that would not be finite. Changes no row.
+  absl::optional<RowId> Compute(const BucketSums& sums, const RowRule& rule, PastRows& past) const;
+  // Makes what was computed at `step`, and leaves what was before in `past`. If `checksum` is not
   // null, it adds what it makes.
-  void Make(uint64_t step, PastRows& rows, Checksummer* checksum) ABSL_LOCKS_EXCLUDED(mu_);
-  // Moves what no gradient has touched for longer than TableSpec::evict_after to `rows`.
-  void Evict(uint64_t step, PastRows& rows) ABSL_LOCKS_EXCLUDED(mu_);
+  void Make(uint64_t step, PastRows& past, Checksummer* checksum) ABSL_LOCKS_EXCLUDED(mu_);
+  // Moves what no gradient has touched for longer than TableSpec::evict_after to `past`.
+  void Evict(uint64_t step, PastRows& past) ABSL_LOCKS_EXCLUDED(mu_);
+  // Asks for the memory of the first rows, so that Make() does not wait for it.
+  void FetchRecords(const PastRows& past) const;
   void ForgetRemovals(uint64_t until) ABSL_LOCKS_EXCLUDED(mu_);
 
   // ---- Any thread, about a step that a snapshot holds ----
 
-  // Returns how many of them do not exist. Those have their first values.
-  size_t Read(uint64_t step, absl::Span<const WantedRow> rows) const ABSL_LOCKS_EXCLUDED(mu_);
+  // These ask for memory, so that nobody waits for it: of the bucket itself, of the first ids in
+  // the index, and of the rows of all ids. Each needs what the one before it has asked for.
+  void FetchHead() const { __builtin_prefetch(&mu_); }
+  void FetchIndex(absl::Span<const RowId> ids) const ABSL_LOCKS_EXCLUDED(mu_);
+  void FetchRows(absl::Span<const RowId> ids) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Copies the rows of `ids` to the arrays of the table's width at `to`. Returns how many do not
+  // exist. Those have their first values.
+  size_t Read(uint64_t step, absl::Span<const RowId> ids, absl::Span<float* const> to) const
+      ABSL_LOCKS_EXCLUDED(mu_);
   // The ids that were stored at `step`, and touched after step `after`, ascending.
   std::vector<RowId> IdsAt(uint64_t step, uint64_t after) const ABSL_LOCKS_EXCLUDED(mu_);
   // How each of `ids` was stored. Copies the rows and their slots to `elements`, where each has its
@@ -132,10 +139,8 @@ class RowBucket {
   // ---- Between memory and the disk ----
 
   // Takes the rows of a step from the disk, after as many others have gone there as leave no room.
-  void MakeRoomFor(const BucketSums& sums, const std::vector<uint32_t>& order)
-      ABSL_LOCKS_EXCLUDED(mu_);
-  Coming ComingOf(const BucketSums& sums, const std::vector<uint32_t>& order) const
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void MakeRoomFor(const BucketSums& sums) ABSL_LOCKS_EXCLUDED(mu_);
+  Coming ComingOf(const BucketSums& sums) const ABSL_LOCKS_EXCLUDED(mu_);
   // If the records take more than `share` bytes with `more` others, those that were not touched for
   // longest go to the disk, but for those that stay. If it cannot write, they all stay.
   void SendToDisk(uint64_t share, size_t more, absl::FunctionRef<bool(RowId)> stays)
@@ -158,9 +163,9 @@ class RowBucket {
 
   // ---- Parts of the above ----
 
-  // The rows of `sums` that the step touches, and how they are stored.
-  std::vector<PastRow> Touched(const BucketSums& sums, const std::vector<uint32_t>& order) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A row that the step touches, and how it is stored. `sum` is the index of its sum.
+  PastRow Touched(RowId id, uint32_t sum) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FetchRecord(const PastRow& row) const;
   void MakeRow(uint64_t step, PastRow& row, float* elements) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MakeWait(uint64_t step, PastRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes those of the ids that are old out of the maps.
@@ -169,9 +174,11 @@ class RowBucket {
   // memory.
   FoundRow Find(uint64_t step, RowId id, size_t count, float* to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Asks for the memory of the rows, so that Find() does not wait for it.
-  void Fetch(absl::Span<const WantedRow> rows) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // In one cache line.
+  alignas(64) mutable absl::Mutex mu_;
+  absl::flat_hash_map<RowId, RowEntry> rows_ ABSL_GUARDED_BY(mu_);
 
   const RowShape& shape_;
   const uint64_t key_;
@@ -179,8 +186,6 @@ class RowBucket {
   RowMemory& memory_;
   RowCounts& counts_;
   const DiskRecords disk_records_;
-  mutable absl::Mutex mu_;
-  absl::flat_hash_map<RowId, RowEntry> rows_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<RowId, Waiting> waiting_ ABSL_GUARDED_BY(mu_);
   std::vector<Removed> removed_ ABSL_GUARDED_BY(mu_);  // in the order of steps
   RecordPages pages_ ABSL_GUARDED_BY(mu_);

@@ -29,13 +29,11 @@ constexpr int kLost = 6;
 
 // ---- The thread that makes steps ----
 
-RowBucket::Coming RowBucket::ComingOf(const BucketSums& sums,
-                                      const std::vector<uint32_t>& order) const {
+RowBucket::Coming RowBucket::ComingOf(const BucketSums& sums) const {
   Coming coming;
   absl::MutexLock lock(&mu_);
   coming.share = memory_.ShareOf(rows_.size() * record_bytes());
-  for (const uint32_t index : order) {
-    const RowId id = sums.id(index);
+  for (const RowId id : sums.ids()) {
     const auto row = rows_.find(id);
     if (row != rows_.end()) {
       if (row->second.on_disk()) coming.on_disk.push_back(id);
@@ -47,8 +45,8 @@ RowBucket::Coming RowBucket::ComingOf(const BucketSums& sums,
   return coming;
 }
 
-void RowBucket::MakeRoomFor(const BucketSums& sums, const std::vector<uint32_t>& order) {
-  const Coming coming = ComingOf(sums, order);
+void RowBucket::MakeRoomFor(const BucketSums& sums) {
+  const Coming coming = ComingOf(sums);
   SendToDisk(coming.share, coming.fresh + coming.on_disk.size(),
              [&](RowId id) { return sums.Has(id); });
   TakeFromDisk(coming.on_disk);

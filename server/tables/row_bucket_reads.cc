@@ -7,9 +7,6 @@
 namespace sluice {
 namespace {
 
-// Rows whose memory is asked for before the first of them is used.
-constexpr size_t kTogether = 16;
-
 // How many of `more` entries a map could not take as it is. It is full at 7/8.
 template <typename Map>
 uint64_t BeyondRoom(const Map& map, uint64_t more) {
@@ -40,34 +37,36 @@ FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const
   return found;
 }
 
-// A row costs two misses of the cache, one in the index and one for its record. They are awaited
-// for several rows at a time.
-void RowBucket::Fetch(absl::Span<const WantedRow> rows) const {
-  for (const WantedRow& row : rows) rows_.prefetch(row.id);
-  for (const WantedRow& row : rows) {
-    const auto found = rows_.find(row.id);
+void RowBucket::FetchIndex(absl::Span<const RowId> ids) const {
+  absl::MutexLock lock(&mu_);
+  for (const RowId id : ids.first(std::min(kFetchedAhead, ids.size()))) rows_.prefetch(id);
+}
+
+void RowBucket::FetchRows(absl::Span<const RowId> ids) const {
+  absl::MutexLock lock(&mu_);
+  for (const RowId id : ids) {
+    const auto found = rows_.find(id);
     if (found != rows_.end() && !found->second.on_disk()) {
       found->second.record()->Prefetch(shape_.width());
     }
   }
 }
 
-size_t RowBucket::Read(uint64_t step, absl::Span<const WantedRow> rows) const {
-  std::vector<WantedRow> absent;
+size_t RowBucket::Read(uint64_t step, absl::Span<const RowId> ids,
+                       absl::Span<float* const> to) const {
+  std::vector<size_t> absent;
   std::vector<RowOnDisk> on_disk;
   {
     absl::MutexLock lock(&mu_);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (i % kTogether == 0) Fetch(rows.subspan(i, kTogether));
-      const FoundRow found = Find(step, rows[i].id, shape_.width(), rows[i].to);
-      if (found.as != StoredAs::kRow) absent.push_back(rows[i]);
-      if (found.on_disk) on_disk.push_back(PlaceOf(rows[i].id, rows[i].to));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const FoundRow found = Find(step, ids[i], shape_.width(), to[i]);
+      if (found.as != StoredAs::kRow) absent.push_back(i);
+      if (found.on_disk) on_disk.push_back(PlaceOf(ids[i], to[i]));
     }
   }
   ReadFromDisk(step, shape_.width(), on_disk);
-  for (const WantedRow& row : absent) {
-    InitializeRow(shape_.spec.initializer, shape_.initializer_key, row.id,
-                  {row.to, shape_.width()});
+  for (const size_t i : absent) {
+    InitializeRow(shape_.spec.initializer, shape_.initializer_key, ids[i], {to[i], shape_.width()});
   }
   return absent.size();
 }

@@ -18,12 +18,14 @@ bool RowComputer::Compute(const PastRow& row, absl::Span<const float> sum, float
 }
 
 const float* RowComputer::First(RowId id) {
+  first_.resize(shape_.width());
   InitializeRow(shape_.spec.initializer, shape_.initializer_key, id, absl::MakeSpan(first_));
   return first_.data();
 }
 
 const float* RowComputer::Mean(absl::Span<const float> sum, float share) {
   if (!rule_.row_scale.has_value()) return sum.data();
+  mean_.resize(shape_.width());
   DivideTo(sum, share * *rule_.row_scale, absl::MakeSpan(mean_));
   return mean_.data();
 }

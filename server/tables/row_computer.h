@@ -26,8 +26,7 @@ struct RowRule {
 class RowComputer {
  public:
   // Both outlive it.
-  RowComputer(const RowShape& shape, const RowRule& rule)
-      : shape_(shape), rule_(rule), first_(shape.width()), mean_(shape.width()) {}
+  RowComputer(const RowShape& shape, const RowRule& rule) : shape_(shape), rule_(rule) {}
 
   // Writes the row and its slots to `next`. Returns whether they are finite. A row without a record
   // is fresh.
@@ -40,8 +39,8 @@ class RowComputer {
 
   const RowShape& shape_;
   const RowRule& rule_;
-  std::vector<float> first_;  // for the first values of a row
-  std::vector<float> mean_;   // for a sum that was divided
+  std::vector<float> first_;  // for the first values of a row, once there is one
+  std::vector<float> mean_;   // for a sum that was divided, once there is one
 };
 
 }  // namespace sluice

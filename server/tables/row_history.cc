@@ -10,18 +10,17 @@ namespace {
 // Calls act(rows) for what a step has changed in a bucket, until it returns true.
 template <typename Act>
 bool AnyOfBucket(const PastStep& past, uint64_t key, const Act& act) {
-  auto at = std::lower_bound(
-      past.buckets.begin(), past.buckets.end(), key,
-      [](const std::unique_ptr<PastRows>& rows, uint64_t k) { return rows->key < k; });
-  for (; at != past.buckets.end() && (*at)->key == key; ++at) {
-    if ((*at)->made && act(**at)) return true;
+  auto at = std::lower_bound(past.buckets.begin(), past.buckets.end(), key,
+                             [](const PastRows& rows, uint64_t k) { return rows.key < k; });
+  for (; at != past.buckets.end() && at->key == key; ++at) {
+    if (at->made && act(*at)) return true;
   }
   return false;
 }
 
 void CountRows(PastStep& step) {
   step.rows = 0;
-  for (const auto& rows : step.buckets) step.rows += rows->rows.size();
+  for (const PastRows& rows : step.buckets) step.rows += rows.rows.size();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
+#include "server/tables/stages.h"
 #include "server/tables/stored_snapshot.h"
 
 namespace sluice {
@@ -38,15 +39,39 @@ size_t RateOf(const OptimizerConfig& optimizer, const std::string& table) {
 
 // Makes what was prepared in one bucket, and its checksum if it is wanted.
 void MakeRows(Step made, RowBucket& bucket, PastRows& rows, uint64_t* checksum) {
-  if (rows.evicts) {
-    bucket.Evict(made.value(), rows);
-  } else if (checksum == nullptr) {
+  if (checksum == nullptr) {
     bucket.Make(made.value(), rows, nullptr);
   } else {
     Checksummer checksummer;
     bucket.Make(made.value(), rows, &checksummer);
     *checksum = checksummer.Get();
   }
+}
+
+// A step that may change the rows of these sums, with memory for what it changes: one piece for all
+// buckets, since a bucket has few rows of a batch.
+std::shared_ptr<PastStep> WithMemoryFor(const std::vector<StepSums::Touched>& touched,
+                                        const RowStore& store) {
+  auto step = std::make_shared<PastStep>();
+  size_t rows = 0, floats = 0;
+  for (const StepSums::Touched& at : touched) {
+    step->buckets.emplace_back(RowStore::KeyOf(at.table, at.bucket),
+                               store.table(at.table).shape.elements());
+    rows += at.sums->size();
+    floats += at.sums->size() * step->buckets.back().elements;
+  }
+  step->memory.rows.resize(rows);
+  step->memory.floats = FloatBuffer(floats);
+  absl::Span<PastRow> rows_left = absl::MakeSpan(step->memory.rows);
+  absl::Span<float> floats_left = step->memory.floats.span();
+  for (size_t i = 0; i < touched.size(); ++i) {
+    PastRows& bucket = step->buckets[i];
+    bucket.rows = rows_left.first(touched[i].sums->size());
+    bucket.floats = floats_left.first(bucket.rows.size() * bucket.elements);
+    rows_left.remove_prefix(bucket.rows.size());
+    floats_left.remove_prefix(bucket.floats.size());
+  }
+  return step;
 }
 
 }  // namespace
@@ -117,13 +142,20 @@ std::vector<RowRule> RowTables::BeginStep(const RowStep& step) {
 absl::optional<BadRow> RowTables::Prepare(const RowStep& step) {
   const std::vector<RowRule> rules = BeginStep(step);
   const std::vector<StepSums::Touched> touched = sums_.touched();
-  auto prepared = std::make_shared<PastStep>();
-  prepared->buckets.resize(touched.size());
+  std::shared_ptr<PastStep> prepared = WithMemoryFor(touched, *store_);
   std::vector<absl::optional<RowId>> bad(touched.size());
-  sums_.ForEach(touched.size(), [&](size_t i) {
-    const StepSums::Touched& at = touched[i];
-    prepared->buckets[i] =
-        store_->bucket(at.table, at.bucket).Prepare(*at.sums, rules[at.table], &bad[i]);
+  const auto bucket = [&](size_t i) -> RowBucket& {
+    return store_->bucket(touched[i].table, touched[i].bucket);
+  };
+  sums_.ForRanges(touched.size(), [&](size_t begin, size_t end) {
+    InStages(
+        begin, end, [&](size_t i) { bucket(i).FetchHead(); },
+        [&](size_t i) { bucket(i).FetchIndex(touched[i].sums->ids()); },
+        [&](size_t i) { bucket(i).Touch(*touched[i].sums, prepared->buckets[i]); },
+        [&](size_t i) {
+          bad[i] =
+              bucket(i).Compute(*touched[i].sums, rules[touched[i].table], prepared->buckets[i]);
+        });
   });
   for (size_t i = 0; i < touched.size(); ++i) {
     if (bad[i].has_value()) return BadRow{touched[i].table, *bad[i]};
@@ -139,12 +171,12 @@ void RowTables::PrepareEvictions(Step made) {
   if (!store_->place().Holds(bucket)) return;
   for (size_t table = 0; table < tables_.size(); ++table) {
     if (store_->table(table).shape.spec.evict_after == 0) continue;
-    prepared_->buckets.push_back(std::make_unique<PastRows>(RowStore::KeyOf(table, bucket),
-                                                            store_->table(table).shape.elements()));
-    prepared_->buckets.back()->evicts = true;
+    prepared_->buckets.emplace_back(RowStore::KeyOf(table, bucket),
+                                    store_->table(table).shape.elements());
+    prepared_->buckets.back().evicts = true;
   }
   std::stable_sort(prepared_->buckets.begin(), prepared_->buckets.end(),
-                   [](const auto& a, const auto& b) { return a->key < b->key; });
+                   [](const PastRows& a, const PastRows& b) { return a.key < b.key; });
 }
 
 std::shared_ptr<const RowSnapshot> RowTables::Make(Step made, uint64_t* checksum) {
@@ -152,16 +184,23 @@ std::shared_ptr<const RowSnapshot> RowTables::Make(Step made, uint64_t* checksum
   PrepareEvictions(made);
   store_->history().Add(prepared_);
   std::vector<uint64_t> checksums(checksum == nullptr ? 0 : prepared_->buckets.size());
+  std::vector<PastRows>& buckets = prepared_->buckets;
+  const auto bucket = [&](size_t i) -> RowBucket& {
+    return store_->bucket(static_cast<uint32_t>(buckets[i].key / kRowBuckets),
+                          static_cast<uint32_t>(buckets[i].key % kRowBuckets));
+  };
   // A row that the step touches is not old any more, so what is old is removed afterwards.
-  for (const bool evicts : {false, true}) {
-    sums_.ForEach(prepared_->buckets.size(), [&](size_t i) {
-      PastRows& rows = *prepared_->buckets[i];
-      if (rows.evicts != evicts) return;
-      RowBucket& bucket = store_->bucket(static_cast<uint32_t>(rows.key / kRowBuckets),
-                                         static_cast<uint32_t>(rows.key % kRowBuckets));
-      MakeRows(made, bucket, rows, checksum == nullptr ? nullptr : &checksums[i]);
-    });
-  }
+  sums_.ForRanges(buckets.size(), [&](size_t begin, size_t end) {
+    InStages(
+        begin, end, [&](size_t i) { bucket(i).FetchRecords(buckets[i]); },
+        [&](size_t i) {
+          if (buckets[i].evicts) return;
+          MakeRows(made, bucket(i), buckets[i], checksum == nullptr ? nullptr : &checksums[i]);
+        });
+  });
+  sums_.ForEach(buckets.size(), [&](size_t i) {
+    if (buckets[i].evicts) bucket(i).Evict(made.value(), buckets[i]);
+  });
   if (checksum != nullptr) {
     std::string bytes;
     for (const uint64_t of_bucket : checksums) bytes += LittleEndian64(of_bucket);

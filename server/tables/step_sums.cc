@@ -11,6 +11,8 @@ namespace {
 
 // Rows from which on several threads share the work.
 constexpr uint64_t kManyRows = 512;
+// Buckets that a thread works on at once.
+constexpr size_t kBuckets = 8;
 
 // Adds a piece of a gradient's row in the way of Accumulator, so that sums have the same bits.
 void AddPiece(FloatPiece piece, float weight, bool is_first, absl::Span<float> to) {
@@ -41,6 +43,11 @@ void StepSums::ForEach(size_t count, absl::FunctionRef<void(size_t)> part) const
   } else {
     parallel_.For(count, part);
   }
+}
+
+void StepSums::ForRanges(size_t count, absl::FunctionRef<void(size_t, size_t)> part) const {
+  ForEach((count + kBuckets - 1) / kBuckets,
+          [&](size_t range) { part(range * kBuckets, std::min(count, (range + 1) * kBuckets)); });
 }
 
 void StepSums::Add(const StagedRows& rows, float weight, float share) {

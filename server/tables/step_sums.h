@@ -42,6 +42,8 @@ class StepSums {
   std::vector<Touched> touched() const;
   // Calls part(i) for all i below `count`, on several threads if there are enough rows.
   void ForEach(size_t count, absl::FunctionRef<void(size_t)> part) const;
+  // The same with several at once: calls part(begin, end).
+  void ForRanges(size_t count, absl::FunctionRef<void(size_t, size_t)> part) const;
 
  private:
   BucketSums& SumsOf(uint32_t table, uint32_t bucket) {

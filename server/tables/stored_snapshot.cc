@@ -3,11 +3,23 @@
 #include <utility>
 #include <vector>
 
+#include "server/tables/stages.h"
+
 namespace sluice {
 namespace {
 
 // Rows that are copied under one lock of their bucket.
 constexpr size_t kRowsAtOnce = 256;
+
+// Rows that are asked for while as many others are copied.
+constexpr size_t kRowsOfPart = 32;
+
+// Some of the ids that a reader wants of a bucket.
+struct Part {
+  const RowBucket* bucket = nullptr;
+  size_t begin = 0;
+  size_t size = 0;
+};
 
 }  // namespace
 
@@ -20,13 +32,33 @@ StoredSnapshot::~StoredSnapshot() { store_->history().Release(step_.value()); }
 
 void StoredSnapshot::Read(uint32_t table, absl::Span<const RowId> ids, absl::Span<float> to) const {
   const size_t width = store_->table(table).shape.width();
-  std::vector<WantedRow> wanted;
-  size_t absent = 0;
+  std::vector<RowId> wanted;
+  std::vector<float*> places;
+  std::vector<Part> parts;
+  wanted.reserve(ids.size());
+  places.reserve(ids.size());
   for (const IdsOfBucket& of_bucket : IdsByBucket(ids, store_->place())) {
-    wanted.clear();
-    for (const uint32_t i : of_bucket.places) wanted.push_back({ids[i], to.data() + i * width});
-    absent += store_->bucket(table, of_bucket.bucket).Read(step_.value(), wanted);
+    const RowBucket& bucket = store_->bucket(table, of_bucket.bucket);
+    for (size_t i = 0; i < of_bucket.places.size(); ++i) {
+      if (i % kRowsOfPart == 0) parts.push_back({&bucket, wanted.size(), 0});
+      ++parts.back().size;
+      wanted.push_back(ids[of_bucket.places[i]]);
+      places.push_back(to.data() + of_bucket.places[i] * width);
+    }
   }
+  const auto ids_of = [&](size_t i) {
+    return absl::MakeConstSpan(wanted).subspan(parts[i].begin, parts[i].size);
+  };
+  size_t absent = 0;
+  InStages(
+      0, parts.size(), [&](size_t i) { parts[i].bucket->FetchHead(); },
+      [&](size_t i) { parts[i].bucket->FetchIndex(ids_of(i)); },
+      [&](size_t i) { parts[i].bucket->FetchRows(ids_of(i)); },
+      [&](size_t i) {
+        absent += parts[i].bucket->Read(
+            step_.value(), ids_of(i),
+            absl::MakeConstSpan(places).subspan(parts[i].begin, parts[i].size));
+      });
   store_->table(table).reads.Count(ids, absent);
 }
 

@@ -112,7 +112,7 @@ MUTANTS = {
     "rows_not_loaded": ("holder", "tables_->Load(table, row);", ""),
     "rows_not_made": ("holder", "next->rows = [[tables_->Make(next->step, checksum == nullptr ? nullptr : &of_rows)]];", "tables_->Copy(next->step)"),
     "rows_stay_in_the_sum": ("holder", "if (tables_ != nullptr) tables_->Clear();", ""),
-    "rows_not_read_from_disk": ("tables", "if (found.on_disk) [[on_disk.push_back(PlaceOf(rows[i].id, rows[i].to));]]", ""),
+    "rows_not_read_from_disk": ("tables", "if (found.on_disk) [[on_disk.push_back(PlaceOf(ids[i], to[i]));]]", ""),
     "rows_not_taken_from_disk": ("tables", "std::copy_n(row.to, size, entry.record()->elements());", "(void)size;"),
     "saved_rows_not_read_from_disk": ("tables", "if (found.back().on_disk) [[on_disk.push_back(PlaceOf(ids[i], to));]]", ""),
     "stripes_not_loaded": ("shard", "if (leads()) others_.Load({SourceOf(checkpoint), begins});", ""),

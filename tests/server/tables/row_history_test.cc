@@ -17,18 +17,20 @@ void Add(RowHistory& history, uint64_t step, const std::vector<RowId>& ids, floa
          uint64_t touched = 0) {
   auto past = std::make_shared<PastStep>();
   past->step = step;
-  past->buckets.push_back(std::make_unique<PastRows>(kKey, 1));
-  PastRows& rows = *past->buckets[0];
-  rows.floats = FloatBuffer(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
+  past->buckets.emplace_back(kKey, 1);
+  PastRows& rows = past->buckets[0];
+  PastMemory memory;
+  memory.floats = FloatBuffer(ids.size());
+  for (uint32_t i = 0; i < ids.size(); ++i) {
     PastRow row;
     row.id = ids[i];
     row.before = StoredAs::kRow;
     row.touched = touched;
     row.at = i;
-    rows.rows.push_back(row);
-    *rows.floats.from(i) = before;
+    memory.rows.push_back(row);
+    *memory.floats.from(i) = before;
   }
+  rows.Own(std::move(memory));
   history.Add(past);
   rows.made = true;
   history.EndStep();

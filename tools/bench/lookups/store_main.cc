@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/command_line.h"
 #include "common/base/malloc_tuning.h"
+#include "common/base/mutex_tuning.h"
 #include "tools/bench/harness/cell.h"
 #include "tools/bench/lookups/bare_rows.h"
 #include "tools/bench/lookups/stored_rows.h"
@@ -163,6 +164,7 @@ int Main(int argc, char** argv) {
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   KeepFreedMemory();
+  TrustLockOrder();  // as a server does
   return Run(flags);
 }
 
