@@ -14,6 +14,7 @@
 #include "common/base/command_line.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/process/launch.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/server_flags.h"
 #include "tests/testing/status.h"
@@ -183,7 +184,7 @@ TEST(ServerFlagsTest, AsksALaunchedWorkerForItsJobsToken) {
 }
 
 TEST(ServerFlagsTest, TakesThePlaceOfAServerThatDied) {
-  auto first = Launch({"--listen=127.0.0.1:0"}, RanksOnOneNode(2));
+  auto first = Launch({absl::StrCat("--listen=127.0.0.1:", FreePort())}, RanksOnOneNode(2));
   ASSERT_THAT(first, IsOk());
   const JobTicket ticket = first->identity.ticket;
   const LaunchBrief brief = {RanksOnOneNode(2), "", first->identity};

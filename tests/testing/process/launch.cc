@@ -1,12 +1,16 @@
 #include "tests/testing/process/launch.h"
 
 #include <arpa/inet.h>
+#include <glog/logging.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <random>
 #include <utility>
@@ -16,6 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/file_descriptor.h"
 #include "common/wire/status.h"
 #include "gtest/gtest.h"
 #include "server/state/push_counters.h"
@@ -88,6 +93,24 @@ bool IsBindable(uint16_t port) {
   return bound;
 }
 
+// Takes a name for the port that only one process can have, until it ends: tests that run beside
+// each other may look for a port before the first of them uses its own. The names, as the ports,
+// are those of the network namespace.
+bool Reserve(uint16_t port) {
+  static std::vector<FileDescriptor>& reserved = *new std::vector<FileDescriptor>();
+  FileDescriptor holder(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  CHECK_GE(holder.get(), 0) << "no more files may be open";
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  // A path that begins with a zero byte is a name without a file.
+  const std::string text = absl::StrCat("sluice-test-port-", port);
+  std::copy(text.begin(), text.end(), name.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  if (bind(holder.get(), reinterpret_cast<sockaddr*>(&name), size) != 0) return false;
+  reserved.push_back(std::move(holder));
+  return true;
+}
+
 // Of glog's log: severity, date, time, thread and place. mpirun reads stdout and stderr by turns,
 // so that a line of the log may come between two rows of a table that was written in one piece.
 bool IsLogLine(absl::string_view line) {
@@ -133,7 +156,7 @@ uint16_t FreePort() {
   std::uniform_int_distribution<int> ports(kFirstPort, kLastPort);
   for (;;) {
     const auto port = static_cast<uint16_t>(ports(random));
-    if (IsBindable(port)) return port;
+    if (Reserve(port) && IsBindable(port)) return port;
   }
 }
 

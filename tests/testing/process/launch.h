@@ -44,7 +44,8 @@ std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts,
                                 const Process::Environment& extra = {});
 
 // A TCP port of 127.0.0.1 on which nobody listens. The system does not give it to outgoing
-// connections.
+// connections, and no other test gets it as long as this process lives. One thread at a time calls
+// it.
 uint16_t FreePort();
 
 // Waits until the server at `address`, which runs already, has accepted `pushes` pushes.

@@ -3,7 +3,6 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
 # pylint: disable=wrong-import-position
 import recorded_tests  # noqa: E402
+from ports import free_port  # noqa: E402
 
 TREE = os.path.dirname(os.path.realpath("WORKSPACE"))
 GUIDES = os.path.join(TREE, "worker", "guides")
@@ -35,12 +35,6 @@ def read(*path):
 
 def programs_of(page, language="python"):
     return re.findall(rf"^```{language}\n(.*?)^```$", read("worker", "guides", page), re.M | re.S)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return str(listener.getsockname()[1])
 
 
 class SentencesTest(unittest.TestCase):
@@ -116,7 +110,7 @@ class ProgramsTest(unittest.TestCase):
 
     def launch(self, ranks, words):
         return self.run_in_folder(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), *words],
-                                  MASTER_PORT=free_port())
+                                  MASTER_PORT=str(free_port()))
 
     def accuracy(self, said):
         return float(re.search(r"accuracy ([0-9.]+)", said).group(1))

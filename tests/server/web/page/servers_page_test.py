@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """The live page of a real job of two servers, in a real browser, and as the Inspector counts it."""
 
-import contextlib
 import os
-import socket
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -12,6 +10,7 @@ sys.path[:0] = [HERE]
 import page_test  # noqa: E402
 import example_job  # noqa: E402
 import recorded_tests  # noqa: E402
+from ports import free_port  # noqa: E402
 from example_job import stubs  # noqa: E402
 
 WORKER = os.path.abspath("tests/testing/process/pushing_worker_program")
@@ -23,12 +22,6 @@ WHAT_SERVERS_SHOW = """({
   rows: [...document.querySelectorAll('#server-rows tr')].map((row) => [...row.cells].map((one) => one.innerText)),
   pairs: Object.fromEntries([...document.querySelectorAll('.pairs div')].map((row) => [...row.children].map((one) => one.textContent))),
 })"""
-
-
-def free_addresses(count):
-    with contextlib.ExitStack() as taken:
-        sockets = [taken.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
 
 
 class SlowWorker:
@@ -73,7 +66,7 @@ class SlowWorker:
 class ServersPageTest(page_test.BrowsedPageTest):
     def serve(self, *flags):  # pylint: disable=arguments-differ
         """The first server, which serves the page, is the last that starts."""
-        addresses = free_addresses(2)
+        addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
         self.address = addresses[0]
         for index, own in ((1, []), (0, ["--wait-for-more", "--page=127.0.0.1:0", "--metrics=127.0.0.1:0"])):
             server = example_job.Program(self, example_job.SERVER, f"--servers={','.join(addresses)}", f"--index={index}",
