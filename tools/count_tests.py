@@ -5,7 +5,9 @@ Usage: count_tests.py EVENTS STATUS [SLOWEST]
 
 EVENTS is what --build_event_json_file wrote, STATUS what bazel exited with. Only the XML that these
 events name is read, so results left behind by deleted targets never count. Prints every failure
-with its log, then the SLOWEST slowest targets (default: none), then the count; exits 0 when at least one case passed and none failed, otherwise 1.
+with its log, and every target that passed only when it was tried again, then the SLOWEST slowest
+targets (default: none), then the count; exits 0 when at least one case passed and none failed,
+otherwise 1.
 """
 
 import collections
@@ -30,13 +32,15 @@ class Tally:
         self.passed = 0
         self.skipped = 0
         self.failures = []
+        self.flaky = []
 
     def fail(self, name, detail, log=None):
         self.failures.append(Failure(name, detail, log))
 
     def __str__(self):
         skipped = f", {self.skipped} skipped" if self.skipped else ""
-        return f"{self.passed} passed, {len(self.failures)} failed{skipped}"
+        flaky = f", {len(self.flaky)} flaky" if self.flaky else ""
+        return f"{self.passed} passed, {len(self.failures)} failed{skipped}{flaky}"
 
 
 def read_events(path):
@@ -119,7 +123,8 @@ def count_results(tally, events):
         first, last = results[min(results)], results[max(results)]
         count_attempt(tally, label, last)
         if first is not last and last.get("status") == "PASSED":
-            tally.fail(label, "flaky: passed only when tried again", outputs(first).get("test.log"))
+            log = outputs(first).get("test.log")
+            tally.flaky.append(Failure(label, "passed only when tried again\n" + last_lines(log), log))
     return {label for label, *_ in attempts}
 
 
@@ -171,12 +176,13 @@ def shown(log):
 
 
 def report_failures(tally):
-    for failure in tally.failures:
-        print("FAILED", failure.name)
-        for line in failure.detail.strip().splitlines()[:DETAIL_LINES + 1]:
-            print("   ", line)
-        if failure.log:
-            print("    log:", shown(failure.log))
+    for word, failures in ("FLAKY", tally.flaky), ("FAILED", tally.failures):
+        for failure in failures:
+            print(word, failure.name)
+            for line in failure.detail.strip().splitlines()[:DETAIL_LINES + 1]:
+                print("   ", line)
+            if failure.log:
+                print("    log:", shown(failure.log))
     if not tally.failures and not tally.passed:
         print("No test ran.")
 
