@@ -23,16 +23,16 @@ std::string Program() { return RunfilePath("tests/soak/soak_main"); }
 // How flat so short a run is says nothing.
 TEST(SoakTest, WorkersComeAndGoAndAllIsMeasured) {
   const std::string json = ::testing::TempDir() + "/soak.json";
-  const auto soak = Start({Program(), "--minutes=0.05", "--interval=0.5", "--workers=2",
+  const auto soak = Start({Program(), "--minutes=0.1", "--interval=0.5", "--workers=2",
                            "--change-every=0.5", absl::StrCat("--json=", json)});
   ASSERT_THAT(soak->Wait(), IsOkAndHolds(::testing::AnyOf(0, 1))) << soak->output();
-  EXPECT_THAT(LinesWith(soak->output(), " rounds, "), SizeIs(6)) << soak->output();
+  EXPECT_THAT(LinesWith(soak->output(), " rounds, "), SizeIs(12)) << soak->output();
   EXPECT_THAT(LinesWith(soak->output(), " in the second quarter, "), SizeIs(4));
   std::ifstream file(json);
   const std::string sheet{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_EQ(JsonAt(sheet, "run"), "soak");
   for (const char* course : {"rss_mb", "file_descriptors", "threads", "p99_of_a_round_ms"}) {
-    EXPECT_EQ(JsonAt(sheet, absl::StrCat("figures.", course)), "[6]");
+    EXPECT_EQ(JsonAt(sheet, absl::StrCat("figures.", course)), "[12]");
     EXPECT_GT(JsonNumberAt(sheet, absl::StrCat("figures.", course, ".0")), 0);
   }
   EXPECT_GE(JsonNumberAt(sheet, "figures.killed"), 1);

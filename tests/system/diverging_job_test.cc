@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/process/launch.h"
@@ -95,10 +96,11 @@ Words GoingBack(const std::string& directory, const Words& flags) {
 
 // Each step of a rate R subtracts R. Steps are slow, so that the job is not over when the server
 // sees that it diverges.
-Words SteadyWorker(const Words& flags) {
-  return With({RunfilePath("tests/testing/process/pushing_worker_program"), "--steps=1000",
-               "--gradient=1", "--batch-time=0.002", "--elements=3"},
-              flags);
+Words SteadyWorker(const Words& flags, int steps = 1000) {
+  return With(
+      {RunfilePath("tests/testing/process/pushing_worker_program"), absl::StrCat("--steps=", steps),
+       "--gradient=1", "--batch-time=0.002", "--elements=3"},
+      flags);
 }
 const Words kBadWithTheFirstRate = {"--bad-from-step=100", "--bad-above-rate=0.6"};
 constexpr char kFinalWithHalfTheRate[] = "parameters at step 1000: -500 to -500";
@@ -133,7 +135,7 @@ TEST(GoingBackWithoutWorkersTest, DoesNotWaitForOneThatWasLostBefore) {
 
 TEST(GoingBackWithoutWorkersTest, EndsIfNobodyComesBack) {
   Standalone server(GoingBack(TestPath("nobody"), {}));
-  const auto worker = Start(With(SteadyWorker({server.flag()}), kBadWithTheFirstRate));
+  const auto worker = Start(With(SteadyWorker({server.flag()}, 100'000), kBadWithTheFirstRate));
   EXPECT_THAT(server.process().WaitForOutput("training has gone back"), IsOk());
   worker->Signal(SIGKILL);
   EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(3)) << server.process().output();

@@ -225,7 +225,7 @@ class HostileConnections(unittest.TestCase):
         self.expect_served_soon(server)
 
     def test_a_connection_that_begins_no_call_is_closed(self):
-        server = self.serve("--handshake-timeout=0.3")
+        server = self.serve("--handshake-timeout=3")
         silent = self.connect(server)
         greeted = self.greeted(server)
         silent.await_close()

@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 constexpr char kFinal[] = "parameters at step 6: -16 to -16";
 
 Words Server(const Words& flags) {
-  Words words = {RunfilePath("server/sluice_server"), "--lease=1"};
+  Words words = {RunfilePath("server/sluice_server"), "--lease=4"};
   words.insert(words.end(), flags.begin(), flags.end());
   return words;
 }

@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/easy_data.h"
+#include "tests/testing/process/mpi_environment.h"
 #include "tests/testing/process/process.h"
 #include "tests/testing/process/programs.h"
 #include "tests/testing/server/certificates.h"
@@ -155,7 +156,8 @@ TEST_F(MpirunTest, MeetsOnTcpIfToldTo) {
 // Whoever knows the address has no certificate of this launch.
 TEST_F(MpirunTest, ShutsStrangersOutOfTcpAtTheHandshake) {
   const auto job = sluice::Mpirun(
-      {{1, ServerProgram({"--listen=127.0.0.1:0", "--wait-for-more"})}, {3, Train(data_)}});
+      {{1, ServerProgram({"--listen=127.0.0.1:0", "--wait-for-more"})}, {3, Train(data_)}},
+      RankDeath::kEndsTheJob, PatientMpi());
   const auto address = job->WaitForOutput("listening on (127.0.0.1:[0-9]+)");
   ASSERT_THAT(address, IsOk());
   const Words stranger = {"--server=" + *address, "--connect-timeout=1"};
@@ -312,13 +314,13 @@ TEST_F(StandaloneTest, ATerminatedServerDrainsAndTellsAWorkerThatWaits) {
 TEST_F(StandaloneTest, AWorkerThatLosesItsServerAtWorkSaysSo) {
   Standalone server({});
   const auto worker = Start(
-      Train(data_, {server.flag(), "--max-steps=0", "--epochs=1000000", "--connect-timeout=1"}));
+      Train(data_, {server.flag(), "--max-steps=0", "--epochs=1000000", "--connect-timeout=10"}));
   ASSERT_THAT(WaitForAccepted(server.address(), 2), IsOk());
   server.process().Signal(SIGKILL);
   EXPECT_THAT(worker->Wait(), IsOkAndHolds(3));
   EXPECT_THAT(LinesWith(worker->output(),
                         absl::StrCat("sluice_train: lost the server at ", server.address(),
-                                     ", and it did not come back within 1s: ")),
+                                     ", and it did not come back within 10s: ")),
               SizeIs(1));
 }
 

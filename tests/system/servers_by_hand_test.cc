@@ -81,6 +81,7 @@ TEST_F(ServersByHandTest, RefuseACertificateWithoutTheServersRole) {
 }
 
 TEST_F(ServersByHandTest, GoOnWithoutAWorkerThatIsKilled) {
+  leases_ = {"--lease=2"};
   StartServers();
   const auto one = StartWorker(1, 20, {"--stop-at-step=10", "--die"});
   workers_.push_back(StartWorker(3, 20));
@@ -94,6 +95,7 @@ TEST_F(ServersByHandTest, GoOnWithoutAWorkerThatIsKilled) {
 
 // The 2^20 parameters are minus the sum of 10 gradients. The gradient of the other worker waits.
 TEST_F(ServersByHandTest, ShowATensorToWhomeverAsksAnyOfThem) {
+  leases_ = {"--lease=2"};
   StartServers();
   workers_.push_back(StartWorker(3, 20));
   const auto one = StartWorker(1, 20, {"--stop-at-step=10"});
@@ -112,6 +114,7 @@ TEST_F(ServersByHandTest, ShowATensorToWhomeverAsksAnyOfThem) {
 }
 
 TEST_F(ServersByHandTest, AccountForAWorkerThatIsKilledAtAnyMoment) {
+  leases_ = {"--lease=2"};
   StartServers();
   const auto one = StartWorker(1, kWithoutEnd);
   workers_.push_back(StartWorker(3, 100));
@@ -191,14 +194,14 @@ TEST_F(ServersByHandTest, EndInGoodOrderAfterCtrlC) {
 
 TEST_F(ServersByHandTest, RefuseASecondServerOfAnIndex) {
   StartServers();
-  StartWorkers(40);
+  StartWorkers(1000);
   ASSERT_THAT(WaitForAccepted(first(), 10), IsOk());
   const std::string elsewhere = absl::StrCat("127.0.0.1:", FreePort());
   const auto second = Start(ServerProgram(
       {absl::StrCat("--servers=", first(), ",", addresses_[1], ",", elsewhere), "--index=2"}));
   EXPECT_THAT(second->Wait(kJob), IsOkAndHolds(2)) << second->output();
   EXPECT_THAT(second->output(), HasSubstr("another process follows as server 2 of 3"));
-  ExpectTrained(40);
+  ExpectTrained(1000);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ class ServersRecoveryTest : public ServersByHand {
   std::string DirectoryOf(int index) const { return TestPath(absl::StrCat("checkpoints", index)); }
 
   std::unique_ptr<Process> StartSaving(int index, const Words& flags = {}) {
+    leases_ = {"--lease=30"};
     server_flags_ =
         With({"--checkpoint-dir=" + DirectoryOf(index), "--checkpoint-every=10"}, flags);
     return StartServer(index);

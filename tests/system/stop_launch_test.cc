@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/process/launch.h"
+#include "tests/testing/process/mpi_environment.h"
 #include "tests/testing/process/process.h"
 #include "tests/testing/process/programs.h"
 #include "tests/testing/status.h"
@@ -46,20 +47,18 @@ class TemporaryDirectory {
   std::string path_ = "/tmp/stop-XXXXXX";
 };
 
-// mpirun gives the ranks five seconds to end in place of one, since the machine may be busy.
-Process::Environment PatientIn(const std::string& directory) {
-  return {{"TMPDIR", directory},
-          {"XDG_RUNTIME_DIR", directory},
-          {"OMPI_MCA_odls_base_sigkill_timeout", "5"},
-          {"PRTE_MCA_odls_base_sigkill_timeout", "5"}};  // its name since Open MPI 5
+Process::Environment In(const std::string& directory) {
+  Process::Environment environment = PatientMpi();
+  environment["TMPDIR"] = directory;
+  environment["XDG_RUNTIME_DIR"] = directory;
+  return environment;
 }
 
 void ExpectTellsAndLeavesNothing(int signal, const Words& flags) {
   const TemporaryDirectory directory;
   const Words train = {RunfilePath("worker/sluice_train"), "--model=mlp", "--epochs=1000000",
                        "--progress=off"};
-  const auto job =
-      Mpirun({{3, With(train, flags)}}, RankDeath::kEndsTheJob, PatientIn(directory.path()));
+  const auto job = Mpirun({{3, With(train, flags)}}, RankDeath::kEndsTheJob, In(directory.path()));
   const auto address = job->WaitForOutput("job [0-9a-f]+: listening on (unix:[^ ]+)");
   ASSERT_THAT(address, IsOkAndHolds(HasSubstr(directory.path())));
   ASSERT_THAT(WaitForAccepted(*address, 1), IsOk());

@@ -74,20 +74,21 @@ TEST(StopWorkerTest, InBackupTheOthersGoOnAtOnceAndItCatchesUp) {
 }
 
 TEST(StopWorkerTest, InSyncTheOthersWaitForItsLeaseAndSayForWhom) {
-  StoppableJob job({"--mode=sync", "--log-step-wait=0.5"}, 100);
+  // When it comes back the others must not be done, since the server ends then.
+  StoppableJob job({"--mode=sync", "--log-step-wait=0.5"}, 1500);
   ASSERT_THAT(WaitForAccepted(job.address(), 30), IsOk());
   job.worker(1).Signal(SIGSTOP);
   EXPECT_THAT(job.server().WaitForOutput("has waited .* for w1 \\(last seen"), IsOk());
   ASSERT_THAT(WaitForPresence(job.address(), "w1", "EVICTED"), IsOk());
   job.worker(1).Signal(SIGCONT);
   for (int i = 0; i < kWorkers; ++i) {
-    EXPECT_THAT(job.worker(i).Wait(), IsOkAndHolds(0)) << job.worker(i).output();
+    EXPECT_THAT(job.worker(i).Wait(kManySteps), IsOkAndHolds(0)) << job.worker(i).output();
     EXPECT_THAT(LinesWith(job.worker(i).output(), "parameters at"),
-                ElementsAre("parameters at step 100: -100 to -100"));
+                ElementsAre("parameters at step 1500: -1500 to -1500"));
   }
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
   EXPECT_THAT(Counters(job.server().output()),
-              AllOf(HasSubstr("100 steps"), Not(HasSubstr("unbalanced"))));
+              AllOf(HasSubstr("1500 steps"), Not(HasSubstr("unbalanced"))));
 }
 
 TEST(StopWorkerTest, InSspTheOthersWaitForItsLeaseAlone) {

@@ -192,7 +192,7 @@ void ExpectTheEvaluationsOfTraining(int servers) {
   const auto serving = StartServers(servers, directory, &address);
   const auto evaluator = Start(EvaluateDlrm({"--server=" + address, "--json=" + followed}));
   const auto worker = Start(Train({"--server=" + address, "--model=dlrm", "--learning-rate=0.05",
-                                   "--batch-size=256", "--max-steps=60"}));
+                                   "--batch-size=256", "--max-steps=300"}));
   const std::vector<std::string> told = TestsOf(*worker);
   ASSERT_THAT(told, SizeIs(2));
   EXPECT_THAT(evaluator->Wait(kJob), IsOkAndHolds(0)) << evaluator->output();
@@ -203,7 +203,7 @@ void ExpectTheEvaluationsOfTraining(int servers) {
   for (const std::string& path : {followed, read}) {
     const std::vector<Evaluated> evaluated = EvaluatedIn(path);
     ASSERT_FALSE(evaluated.empty()) << evaluator->output();
-    EXPECT_EQ(evaluated.back().step, 60);
+    EXPECT_EQ(evaluated.back().step, 300);
     EXPECT_EQ(evaluated.back().told, absl::StrCat(told[0], " ", told[1]));
   }
 }

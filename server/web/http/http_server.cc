@@ -30,7 +30,7 @@ constexpr int kSweepMilliseconds = 1000;  // how often connections whose time is
 // The pause before it accepts again, after the system had no memory or no free descriptor.
 constexpr int kPauseMilliseconds = 100;
 // How long streams have to send the last message when the listener ends.
-constexpr absl::Duration kFarewell = absl::Seconds(1);
+constexpr absl::Duration kFarewell = absl::Seconds(3);
 constexpr absl::Duration kBetweenLogLines = absl::Seconds(10);
 
 std::string NumericPeer(int socket) {

@@ -237,11 +237,11 @@ TEST_F(WrongPartsTest, OneThatBreaksOffHalfWayLeavesNoTrace) {
 
 TEST(StalledPartsTest, LoseTheirTurnWhenTheirTimeIsOver) {
   RpcLimits limits;
-  limits.join = absl::Milliseconds(100);
+  limits.join = absl::Seconds(3);
   ServerWorld world(Sync(1), ParametersOnly(3), "", limits);
   const v1::JoinRequest half = HalfOf(world);
   std::vector<std::unique_ptr<PartsCall>> stalled;
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 2; ++i) {
     stalled.push_back(std::make_unique<PartsCall>(world));
     if (i % 2 == 0) stalled.back()->Write(half);
   }
@@ -250,7 +250,7 @@ TEST(StalledPartsTest, LoseTheirTurnWhenTheirTimeIsOver) {
   for (size_t i = 0; i < stalled.size(); ++i) {
     const absl::Status end = stalled[i]->Welcome().status();
     EXPECT_THAT(end, HasCode(absl::StatusCode::kUnavailable,
-                             HasSubstr("the request to join was not complete within 100ms: ")));
+                             HasSubstr("the request to join was not complete within 3s: ")));
     EXPECT_THAT(end, HasCode(absl::StatusCode::kUnavailable,
                              HasSubstr(i % 2 == 0 ? ": 1 parts with " : ": 0 parts with 0 bytes")));
     EXPECT_EQ(ReasonOf(end), Reason::kNone);

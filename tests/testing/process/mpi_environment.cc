@@ -19,4 +19,9 @@ Process::Environment MpiEnvironment() {
           {"ASAN_OPTIONS", "detect_leaks=0"}};
 }
 
+Process::Environment PatientMpi() {
+  return {{"OMPI_MCA_odls_base_sigkill_timeout", "5"},
+          {"PRTE_MCA_odls_base_sigkill_timeout", "5"}};  // its name since Open MPI 5
+}
+
 }  // namespace sluice

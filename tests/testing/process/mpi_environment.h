@@ -11,6 +11,9 @@ namespace sluice {
 // after process ids, and several sandboxes have the same process ids. With these variables, it
 // keeps the files in the test's own directory, so that tests can run at the same time.
 Process::Environment MpiEnvironment();
+// Variables to add, so that mpirun waits five seconds in place of one before it kills the ranks of
+// a job that it ends: the machine may be busy.
+Process::Environment PatientMpi();
 
 }  // namespace sluice
 

@@ -30,7 +30,7 @@ namespace sluice {
 class Process {
  public:
   using Environment = std::map<std::string, std::string>;
-  static constexpr absl::Duration kPatience = absl::Seconds(30);
+  static constexpr absl::Duration kPatience = absl::Seconds(120);
 
   // Starts `argv`, whose first word is a path or a name in $PATH, in a session of its own. Its
   // environment is this process's with `extra` on top; its input is empty; all signals have their

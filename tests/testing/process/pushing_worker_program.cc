@@ -51,7 +51,7 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kChunks = 4;  // in one push, unless told otherwise
-constexpr std::chrono::seconds kPatience(30);
+constexpr std::chrono::seconds kPatience(120);
 constexpr uint32_t kRowWidth = 4;
 constexpr uint64_t kRowIds = 1009;  // of the table
 

@@ -101,6 +101,7 @@ TEST_F(OperatorCommandsTest, WatchPrintsALineForEachChangeUntilTheServerEnds) {
   ASSERT_THAT(watch->WaitForOutput("^TRAINING step 1: 2 workers, 1 of 2 gradients"), IsOk());
   ASSERT_THAT(world_.Push("b", 1, {1, 1, 1}), IsOk());
   ASSERT_THAT(watch->WaitForOutput("^TRAINING step 2: "), IsOk());
+  for (const char* worker : {"a", "b"}) EXPECT_TRUE(world_.Break(worker));
   world_.Stop(kPatience);
   EXPECT_THAT(watch->Wait(), IsOkAndHolds(0));
 }
@@ -229,7 +230,7 @@ TEST_F(OperatorCommandsTest, LogsPrintsTheLatestLinesSafely) {
 TEST_F(OperatorCommandsTest, TraceWritesWhatTheServerDoesMeanwhile) {
   const std::string out = TestPath("trace.json");
   const auto tracing = Start({kProgram, absl::StrCat("--server=", world_.address().ToString()),
-                              "trace", out, "--seconds=3"});
+                              "trace", out, "--seconds=10"});
   // It has begun when a push is recorded.
   ASSERT_TRUE(world_.Await([this] { return world_.shard().trace()->records(); }));
   ASSERT_THAT(world_.Push("b", 1, {1, 1, 1}), IsOk());

@@ -159,7 +159,7 @@ class TopTest(unittest.TestCase):
         self.expect_restored(0)
 
     def test_a_lost_server_is_said_and_ends_it_after_the_patience(self):
-        self.begin("--connect-timeout=1")
+        self.begin("--connect-timeout=5")
         self.server.kill()
         text = self.expect_restored(3)
         self.assertRegex(text, r"(?m)^sluicectl: lost the server at 127.0.0.1:\d+: ")

@@ -176,7 +176,7 @@ TEST(DrainedServerTest, HasEndedThoughItWasNotAskedMeanwhile) {
   TestFollower follower(OverGrpc(world));
   EXPECT_EQ(follower.Next(), "step 0 of incarnation 1: 10 10 10");
   world.shard().Drain();
-  world.Stop(/*grace=*/absl::Milliseconds(200));
+  world.Stop(/*grace=*/absl::Seconds(5));
   EXPECT_EQ(follower.Next(), "the end");
 }
 

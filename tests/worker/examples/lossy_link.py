@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 
 
 class LossyLink:
@@ -28,12 +29,23 @@ class LossyLink:
                 worker, _ = self.listener.accept()
             except OSError:
                 return  # It is closed.
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(self.server)
+            server = self.connected()
             first = not self.pairs
             self.pairs.append((worker, server))
             threading.Thread(target=self.forward, args=[worker, server, first], daemon=True).start()
             threading.Thread(target=self.answer, args=[server, worker, first], daemon=True).start()
+
+    def connected(self):
+        """A connection to the server, which may not listen yet."""
+        for _ in range(600):
+            server = socket.socket(socket.AF_UNIX)
+            try:
+                server.connect(self.server)
+                return server
+            except OSError:
+                server.close()
+                time.sleep(0.05)
+        raise TimeoutError(f"nobody listens at {self.server}")
 
     def forward(self, worker, server, first):
         carried = 0

@@ -37,7 +37,7 @@ constexpr int kStreams = 16;  // of one connection
 RpcLimits TightLimits() {
   RpcLimits limits;
   limits.streams = kStreams;
-  limits.handshake = absl::Milliseconds(300);
+  limits.handshake = absl::Seconds(3);
   return limits;
 }
 

