@@ -10,6 +10,12 @@
 #include "server/rpc/servers/report_messages.h"
 
 namespace sluice {
+namespace {
+
+// How long the call of a process that is gone may seem open to others that come in its place.
+constexpr absl::Duration kStillEnding = absl::Seconds(2);
+
+}  // namespace
 
 GrpcHolderLink::GrpcHolderLink(const Place& place, const Clock& clock)
     : place_(place), clock_(clock), check_(place.index, place.servers) {}
@@ -35,10 +41,18 @@ void GrpcHolderLink::Send(const HolderCommand& command) {
 
 // ---- Calls ----
 
-// Another process may take the place of one that was told nothing.
+// Another process may take the place of one that was told nothing. A server that is started again
+// at once may call before the end of the other one's call is seen.
 absl::Status GrpcHolderLink::CheckProcess(const v1::HolderHello& hello) {
   const ProcessNonce process(hello.process_nonce());
   if (process_ == process || process_ == ProcessNonce()) return absl::OkStatus();
+  if (call_ != nullptr) {
+    if (!claimed_.has_value()) claimed_ = clock_.Now();
+    if (clock_.Now() < *claimed_ + kStillEnding) {
+      return absl::UnavailableError(
+          absl::StrCat(Name(), " has another process, whose connection has not ended yet"));
+    }
+  }
   if (call_ != nullptr) {
     return MakeError(Reason::kBadArgument,
                      absl::StrCat("another process follows as ", Name(), ", at ", state_.address,
@@ -74,6 +88,7 @@ absl::Status GrpcHolderLink::Begin(const v1::HolderHello& hello, uint64_t taken,
     const absl::Status heard = end_.Hear(taken);
     if (!heard.ok()) return heard;
     process_ = process;
+    claimed_ = absl::nullopt;
     state_.address = hello.address();
     state_.connected = true;
     state_.since = clock_.Now();
@@ -94,6 +109,7 @@ void GrpcHolderLink::End(const FollowCall& call) {
   if (call_.get() != &call) return;
   end_.End();
   call_ = nullptr;
+  claimed_ = absl::nullopt;
   state_.connected = false;
   state_.since = clock_.Now();
   LOG_IF(WARNING, closed_.ok()) << "the connection to " << Name() << " is broken";

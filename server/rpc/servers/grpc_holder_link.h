@@ -103,6 +103,8 @@ class GrpcHolderLink final : public HolderLink {
   ReportCheck check_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<FollowCall> call_ ABSL_GUARDED_BY(mu_);  // the open one, or null
   ProcessNonce process_ ABSL_GUARDED_BY(mu_);              // of the holder; 0: none has come
+  // When another process called first while call_ is open.
+  absl::optional<absl::Time> claimed_ ABSL_GUARDED_BY(mu_);
   HolderLinkState state_ ABSL_GUARDED_BY(mu_);
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mu_);  // OK: it is not
