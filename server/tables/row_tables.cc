@@ -179,11 +179,7 @@ void RowTables::PrepareEvictions(Step made) {
                    [](const PastRows& a, const PastRows& b) { return a.key < b.key; });
 }
 
-std::shared_ptr<const RowSnapshot> RowTables::Make(Step made, uint64_t* checksum) {
-  prepared_->step = made.value();
-  PrepareEvictions(made);
-  store_->history().Add(prepared_);
-  std::vector<uint64_t> checksums(checksum == nullptr ? 0 : prepared_->buckets.size());
+void RowTables::MakeBuckets(Step made, std::vector<uint64_t>* checksums) {
   std::vector<PastRows>& buckets = prepared_->buckets;
   const auto bucket = [&](size_t i) -> RowBucket& {
     return store_->bucket(static_cast<uint32_t>(buckets[i].key / kRowBuckets),
@@ -195,12 +191,20 @@ std::shared_ptr<const RowSnapshot> RowTables::Make(Step made, uint64_t* checksum
         begin, end, [&](size_t i) { bucket(i).FetchRecords(buckets[i]); },
         [&](size_t i) {
           if (buckets[i].evicts) return;
-          MakeRows(made, bucket(i), buckets[i], checksum == nullptr ? nullptr : &checksums[i]);
+          MakeRows(made, bucket(i), buckets[i], checksums == nullptr ? nullptr : &(*checksums)[i]);
         });
   });
   sums_.ForEach(buckets.size(), [&](size_t i) {
     if (buckets[i].evicts) bucket(i).Evict(made.value(), buckets[i]);
   });
+}
+
+std::shared_ptr<const RowSnapshot> RowTables::Make(Step made, uint64_t* checksum) {
+  prepared_->step = made.value();
+  PrepareEvictions(made);
+  store_->history().Add(prepared_);
+  std::vector<uint64_t> checksums(prepared_->buckets.size());
+  MakeBuckets(made, checksum == nullptr ? nullptr : &checksums);
   if (checksum != nullptr) {
     std::string bytes;
     for (const uint64_t of_bucket : checksums) bytes += LittleEndian64(of_bucket);

@@ -110,6 +110,8 @@ class RowTables {
   std::vector<RowRule> BeginStep(const RowStep& step);
   // Adds rows to be removed at `made` to what was prepared.
   void PrepareEvictions(Step made);
+  // Makes what was prepared. If `checksums` is not null, it gets that of each bucket.
+  void MakeBuckets(Step made, std::vector<uint64_t>* checksums);
   std::shared_ptr<const RowSnapshot> Snapshot(Step step);
   // The ages of all rows of a table together, estimated from some of them.
   double EstimateAges(uint32_t table) const;
