@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 TEST(CodecRaceTest, RacesEveryEncoding) {
   const auto race = Start({RunfilePath("tools/bench/codecs/codec_main"), "--passes=1",
-                           "--vectors=lenet-gradient,lenet-parameters"});
+                           "--least-megabytes=1", "--vectors=lenet-gradient,lenet-parameters"});
   EXPECT_THAT(race->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << race->output();
   EXPECT_THAT(race->output(), HasSubstr("\nlenet-parameters, 61706 floats"));
   for (const char* name :

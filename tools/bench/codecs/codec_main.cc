@@ -38,6 +38,7 @@ struct Flags {
   std::vector<std::string> only;
   std::vector<std::string> vectors;
   uint32_t passes = 9;
+  double least_megabytes = 32;
   bool check = false;
   bool quiet = false;
 };
@@ -114,8 +115,13 @@ double ThreadSeconds() {
 // Measures one codec with one vector.
 class Racer {
  public:
-  Racer(const Entry& entry, std::unique_ptr<CodecSide> side, absl::Span<const float> values)
-      : side_(std::move(side)), values_(values), decoded_(values.size()) {
+  // A small vector is repeated until so many bytes have gone through.
+  Racer(const Entry& entry, std::unique_ptr<CodecSide> side, absl::Span<const float> values,
+        double least_bytes)
+      : side_(std::move(side)),
+        values_(values),
+        least_bytes_(least_bytes),
+        decoded_(values.size()) {
     result_.name = entry.name;
     result_.at_least = entry.at_least;
     result_.times_blosc = entry.times_blosc;
@@ -135,11 +141,10 @@ class Racer {
  private:
   double Bytes() const { return static_cast<double>(values_.size() * sizeof(float)); }
 
-  // Returns the GB/s of `work` on all values. Small vectors repeat it until it takes milliseconds.
+  // Returns the GB/s of `body` on all values.
   template <typename Body>
   double SpeedOf(const Body& body) const {
-    constexpr double kLeastBytes = 32e6;
-    const int times = static_cast<int>(std::ceil(kLeastBytes / Bytes()));
+    const int times = static_cast<int>(std::ceil(least_bytes_ / Bytes()));
     const double start = ThreadSeconds();
     for (int i = 0; i < times; ++i) body();
     return Bytes() * times / (ThreadSeconds() - start) / 1e9;
@@ -147,6 +152,7 @@ class Racer {
 
   const std::unique_ptr<CodecSide> side_;
   const absl::Span<const float> values_;
+  const double least_bytes_;
   std::vector<float> decoded_;
   CodecResult result_;
 };
@@ -173,7 +179,7 @@ std::vector<CodecResult> Race(const Flags& flags, const std::string& vector,
       std::cout << entry.name << " left out: " << side.status().message() << "\n";
       continue;
     }
-    Racer racer(entry, *std::move(side), values);
+    Racer racer(entry, *std::move(side), values, flags.least_megabytes * 1e6);
     for (uint32_t pass = 0; pass < flags.passes; ++pass) racer.Pass();
     results.push_back(racer.result());
   }
@@ -233,6 +239,10 @@ int Main(int argc, char** argv) {
   app.add_option("--passes", flags.passes,
                  "measured passes each way; one pass before them does not count")
       ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--least-megabytes", flags.least_megabytes,
+                 "a small vector is repeated until so much has gone through")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
   AddQuietFlag(app, flags.quiet);
