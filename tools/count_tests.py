@@ -175,14 +175,19 @@ def shown(log):
     return link if os.path.exists(link) and os.path.samefile(link, log) else log
 
 
+def report_failure(word, failure):
+    print(word, failure.name)
+    for line in failure.detail.strip().splitlines()[:DETAIL_LINES + 1]:
+        print("   ", line)
+    if failure.log:
+        print("    log:", shown(failure.log))
+
+
 def report_failures(tally):
-    for word, failures in ("FLAKY", tally.flaky), ("FAILED", tally.failures):
-        for failure in failures:
-            print(word, failure.name)
-            for line in failure.detail.strip().splitlines()[:DETAIL_LINES + 1]:
-                print("   ", line)
-            if failure.log:
-                print("    log:", shown(failure.log))
+    for failure in tally.flaky:
+        report_failure("FLAKY", failure)
+    for failure in tally.failures:
+        report_failure("FAILED", failure)
     if not tally.failures and not tally.passed:
         print("No test ran.")
 

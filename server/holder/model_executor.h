@@ -63,7 +63,7 @@ class ModelExecutor {
     if (tables_ != nullptr) tables_->ForgetRemovals(until);
   }
 
-  // What the journal records of the gradients. SumInto() was not called.
+  // What the journal records of the gradients. Do not call it after SumInto().
   absl::Span<const float> sum() const { return stripe_.sum(); }
   std::vector<TableSums> row_sums() const;
 

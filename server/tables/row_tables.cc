@@ -194,8 +194,12 @@ void RowTables::MakeBuckets(Step made, std::vector<uint64_t>* checksums) {
           MakeRows(made, bucket(i), buckets[i], checksums == nullptr ? nullptr : &(*checksums)[i]);
         });
   });
-  sums_.ForEach(buckets.size(), [&](size_t i) {
-    if (buckets[i].evicts) bucket(i).Evict(made.value(), buckets[i]);
+  std::vector<size_t> evicting;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    if (buckets[i].evicts) evicting.push_back(i);
+  }
+  sums_.ForEach(evicting.size(), [&](size_t at) {
+    bucket(evicting[at]).Evict(made.value(), buckets[evicting[at]]);
   });
 }
 

@@ -52,8 +52,6 @@ absl::Status GrpcHolderLink::CheckProcess(const v1::HolderHello& hello) {
       return absl::UnavailableError(
           absl::StrCat(Name(), " has another process, whose connection has not ended yet"));
     }
-  }
-  if (call_ != nullptr) {
     return MakeError(Reason::kBadArgument,
                      absl::StrCat("another process follows as ", Name(), ", at ", state_.address,
                                   "; start each server of the job with an index of its own"));
