@@ -381,7 +381,10 @@ class PrefetchTest(unittest.TestCase):
                 self.addCleanup(ServerElsewhereTest.end, worker)
                 said, errors = worker.communicate(timeout=60)
                 self.assertEqual(worker.returncode, 0, errors)
-                self.assertEqual(said.splitlines(), [
+                # One by the forward before the step, and one or two by the prefetch and the forward after it: the server
+                # may answer the prefetch after the step.
+                lines = re.sub(r"^(after a step .*) [89]$", r"\1", said, flags=re.M).splitlines()
+                self.assertEqual(lines, [
                     "pulled 2", "used [[[-0.5]], [[-0.5]]] 4", "used once [[-0.5], [-0.5]] 6",
                     "after a step [[-1.5]]", "after a refused step [[-1.5]]", "given up [[-1.5]]"])
 

@@ -617,7 +617,7 @@ def prefetches(job):
     table.prefetch(torch.tensor([3]))
     optimizer.step()
     optimizer.zero_grad()
-    say("after a step", table(torch.tensor([3])).tolist())
+    say("after a step", table(torch.tensor([3])).tolist(), reads())
     # A step that the server refuses changes nothing.
     table.prefetch(torch.tensor([3]))
     model["output"].bias.grad.fill_(float("nan"))
