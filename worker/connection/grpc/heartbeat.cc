@@ -1,12 +1,9 @@
 #include "worker/connection/grpc/heartbeat.h"
 
-#include <grpcpp/alarm.h>
-
 #include <algorithm>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
+#include "common/base/thread_name.h"
 #include "common/wire/deadline.h"
 #include "common/wire/settings.h"
 #include "common/wire/status.h"
@@ -17,95 +14,67 @@ namespace {
 
 constexpr int kBeatsPerLease = 3;
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(20);
+// While a batch is computed, nothing else reads from the connection. So a heartbeat also brings
+// answers to gRPC's pings, which come after 10 s, and are waited for as long (channel.cc).
+constexpr absl::Duration kLongestInterval = absl::Seconds(5);
 constexpr absl::Duration kComparisonTimeout = absl::Seconds(1);
 constexpr int kComparisons = 8;
 
 }  // namespace
 
 absl::Duration HeartbeatInterval(absl::Duration lease) {
-  return std::max(lease / kBeatsPerLease, kShortestInterval);
+  return std::clamp(lease / kBeatsPerLease, kShortestInterval, kLongestInterval);
 }
-
-// Alternates between an alarm and a call; the call's callback owns it. Stop() waits for both.
-class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
- public:
-  Beat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
-       const std::string& token, Trace* trace)
-      : stub_(stub), interval_(interval), token_(token), trace_(trace) {
-    request_.set_session(session.value());
-  }
-
-  void Rest() {
-    absl::MutexLock lock(&mu_);
-    resting_ = !stopped_;
-    if (stopped_) return;
-    alarm_ = std::make_unique<grpc::Alarm>();  // an alarm cannot be set again in its callback
-    // The alarm owns its callback, so the callback must not own the alarm's owner.
-    alarm_->Set(DeadlineAfter(interval_), [weak = weak_from_this()](bool) {
-      if (const std::shared_ptr<Beat> self = weak.lock()) self->Call();
-    });
-  }
-
-  void Stop() {
-    absl::MutexLock lock(&mu_);
-    stopped_ = true;
-    if (alarm_ != nullptr) alarm_->Cancel();
-    if (context_ != nullptr) context_->TryCancel();
-    mu_.Await(absl::Condition(
-        +[](Beat* beat) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-          return !beat->resting_ && beat->context_ == nullptr;
-        },
-        this));
-  }
-
- private:
-  void Call() {
-    absl::MutexLock lock(&mu_);
-    resting_ = false;
-    if (stopped_) return;
-    context_ = std::make_unique<grpc::ClientContext>();
-    Prepare(*context_, interval_, token_);
-    if (trace_ != nullptr) sent_ = trace_->Now();
-    stub_.async()->Heartbeat(
-        context_.get(), &request_, &response_,
-        [self = shared_from_this()](const grpc::Status& status) { self->Answered(status); });
-  }
-
-  void Answered(const grpc::Status& status) {
-    {
-      absl::MutexLock lock(&mu_);
-      if (trace_ != nullptr && status.ok()) {
-        trace_->NoteRoundTrip(sent_, FromProto(response_.time()), trace_->Now());
-      }
-      context_ = nullptr;
-      stopped_ = stopped_ || ReasonOf(FromGrpcStatus(status)) == Reason::kUnknownSession;
-      resting_ = !stopped_;  // so that Stop() waits for the next alarm
-    }
-    Rest();
-  }
-
-  v1::ParameterServer::Stub& stub_;
-  const absl::Duration interval_;
-  const std::string token_;
-  Trace* const trace_;
-  v1::HeartbeatRequest request_;
-  v1::HeartbeatResponse response_;
-
-  absl::Mutex mu_;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  bool resting_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Time sent_ ABSL_GUARDED_BY(mu_);  // for the trace: when the latest call was sent
-  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);  // null between two calls
-};
 
 Heartbeat::Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration lease,
                      const std::string& token, Trace* trace)
-    : beat_(std::make_shared<Beat>(stub, session, HeartbeatInterval(lease), token, trace)) {
-  beat_->Rest();
+    : stub_(stub), interval_(HeartbeatInterval(lease)), token_(token), trace_(trace) {
+  request_.set_session(session.value());
+  thread_ = std::thread([this] { Run(); });
 }
 
-Heartbeat::~Heartbeat() { beat_->Stop(); }
+Heartbeat::~Heartbeat() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopped_ = true;
+    if (call_ != nullptr) call_->TryCancel();
+  }
+  stop_.Raise();
+  thread_.join();
+}
+
+void Heartbeat::Run() {
+  NameThisThread("heartbeat");
+  while (!stop_.WaitFor(interval_)) {
+    if (!Beat()) return;
+  }
+}
+
+// Returns whether another one should follow.
+bool Heartbeat::Beat() {
+  grpc::ClientContext context;
+  Prepare(context, interval_, token_);
+  if (!BeginCall(context)) return false;
+  const absl::Time sent = trace_ == nullptr ? absl::Time() : trace_->Now();
+  v1::HeartbeatResponse response;
+  const grpc::Status status = stub_.Heartbeat(&context, request_, &response);
+  EndCall();
+  if (trace_ != nullptr && status.ok()) {
+    trace_->NoteRoundTrip(sent, FromProto(response.time()), trace_->Now());
+  }
+  return ReasonOf(FromGrpcStatus(status)) != Reason::kUnknownSession;
+}
+
+bool Heartbeat::BeginCall(grpc::ClientContext& context) {
+  absl::MutexLock lock(&mu_);
+  if (!stopped_) call_ = &context;
+  return !stopped_;
+}
+
+void Heartbeat::EndCall() {
+  absl::MutexLock lock(&mu_);
+  call_ = nullptr;
+}
 
 void CompareClocks(v1::ParameterServer::Stub& stub, SessionId session, const std::string& token,
                    Trace& trace) {

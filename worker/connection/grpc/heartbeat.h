@@ -4,21 +4,31 @@
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_HEARTBEAT_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_HEARTBEAT_H_
 
-#include <memory>
-#include <string>
+#include <grpcpp/client_context.h>
 
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/stop_flag.h"
 #include "common/trace/trace.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
 
-// The time between two heartbeats: a third of the lease, but at least 20 ms.
+// The time between two heartbeats: a third of the lease, but at least 20 ms and at most 5 s.
 absl::Duration HeartbeatInterval(absl::Duration lease);
 
-// Sends them on gRPC's threads until it is destroyed, or until the server does not know the session
-// any more. A heartbeat that fails is not repeated; the next one follows after the interval.
+// Sends them until it is destroyed, or until the server does not know the session any more. A
+// heartbeat that fails is not repeated; the next one follows after the interval.
+//
+// It has a thread, which polls only while a heartbeat is on its way. A call with a callback would
+// need less code. But then threads of gRPC poll for as long as the process lives, and take what
+// comes for the thread that trains, which waits and polls itself: each message would wake two
+// threads.
 class Heartbeat {
  public:
   // `stub`, and `trace`, unless it is null, outlive it.
@@ -32,9 +42,22 @@ class Heartbeat {
   Heartbeat& operator=(const Heartbeat&) = delete;
 
  private:
-  class Beat;
+  void Run();
+  bool Beat() ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns whether the call may be made.
+  bool BeginCall(grpc::ClientContext& context) ABSL_LOCKS_EXCLUDED(mu_);
+  void EndCall() ABSL_LOCKS_EXCLUDED(mu_);
 
-  const std::shared_ptr<Beat> beat_;
+  v1::ParameterServer::Stub& stub_;
+  const absl::Duration interval_;
+  const std::string token_;
+  Trace* const trace_;
+  v1::HeartbeatRequest request_;
+  StopFlag stop_;
+  absl::Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  grpc::ClientContext* call_ ABSL_GUARDED_BY(mu_) = nullptr;  // null between two calls
+  std::thread thread_;
 };
 
 // Compares clocks for `trace` by some round trips, before the first span. Stops at the first that

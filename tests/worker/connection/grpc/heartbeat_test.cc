@@ -94,8 +94,9 @@ TEST(HeartbeatTest, KeepsAConnectionsSessionAliveForManyLeases) {
   EXPECT_EQ(world.shard().Sessions()[0].presence, Presence::kPresent);
 }
 
-TEST(HeartbeatTest, ComesThreeTimesInALeaseUnlessThatIsVeryShort) {
-  EXPECT_EQ(HeartbeatInterval(absl::Seconds(30)), absl::Seconds(10));
+TEST(HeartbeatTest, ComesThreeTimesInALeaseUnlessThatIsVeryShortOrLong) {
+  EXPECT_EQ(HeartbeatInterval(absl::Seconds(9)), absl::Seconds(3));
+  EXPECT_EQ(HeartbeatInterval(absl::Minutes(5)), absl::Seconds(5));
   EXPECT_EQ(HeartbeatInterval(absl::Milliseconds(60)), absl::Milliseconds(20));
   EXPECT_EQ(HeartbeatInterval(absl::Milliseconds(1)), absl::Milliseconds(20));
 }
