@@ -72,10 +72,10 @@ void AddSetupFlags(CLI::App& app, CrowdSetup& setup) {
   seconds("--seconds", setup.seconds,
           "measured seconds of a row; more until a worker has made 10 rounds on average",
           kMicrosecond);
-  seconds(
-      "--idle", setup.idle,
-      "seconds with all workers joined and none pushing; heartbeats come in every third of a lease",
-      kMicrosecond);
+  seconds("--idle", setup.idle,
+          "seconds with all workers joined and none pushing; heartbeats come in every third of a "
+          "lease, and every 5 s at least",
+          kMicrosecond);
   seconds("--warm-up", setup.warm_up, "seconds of pushing that do not count", 0);
   seconds("--compute", setup.compute, "seconds that a worker pauses before each push", 0);
   seconds("--lease", setup.lease, "--lease of the server", kMicrosecond);

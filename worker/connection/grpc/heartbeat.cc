@@ -14,8 +14,10 @@ namespace {
 
 constexpr int kBeatsPerLease = 3;
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(20);
-// While a batch is computed, nothing else reads from the connection. So a heartbeat also brings
-// answers to gRPC's pings, which come after 10 s, and are waited for as long (channel.cc).
+// While a batch is computed, no other thread reads from sockets. gRPC polls all sockets of the
+// process together, so during a heartbeat the pings of all servers are answered, also those on
+// lanes and in a push that is under way. A server waits for 10 s (server/rpc/server.cc), a worker
+// as long for the answer to its own (channel.cc). This is half of it.
 constexpr absl::Duration kLongestInterval = absl::Seconds(5);
 constexpr absl::Duration kComparisonTimeout = absl::Seconds(1);
 constexpr int kComparisons = 8;
