@@ -14,9 +14,9 @@
 namespace sluice {
 
 // One call of Join, or of JoinInParts if the request is larger than a message. One thread calls its
-// methods. Events are read when they are asked for: a read that is always pending would let gRPC's
-// callback threads poll the connection that carries the parameters, and a pull of 102 MB then costs
-// the worker 1.4 times the CPU time.
+// methods. Events are read when they are asked for: a read that is always pending would start
+// threads of gRPC, which poll the connection that carries the parameters, and a pull of 102 MB then
+// costs the worker 1.4 times the CPU time.
 class SessionEvents {
  public:
   // Starts the call, which has no deadline: it lasts as long as the session. Blocks while the
