@@ -22,6 +22,18 @@ constexpr absl::Duration kLongestInterval = absl::Seconds(5);
 constexpr absl::Duration kComparisonTimeout = absl::Seconds(1);
 constexpr int kComparisons = 8;
 
+// Sends one, and tells `trace`, unless it is null, the server's clock.
+grpc::Status Send(v1::ParameterServer::Stub& stub, grpc::ClientContext& context,
+                  const v1::HeartbeatRequest& request, Trace* trace) {
+  const absl::Time sent = trace == nullptr ? absl::Time() : trace->Now();
+  v1::HeartbeatResponse response;
+  const grpc::Status status = stub.Heartbeat(&context, request, &response);
+  if (trace != nullptr && status.ok()) {
+    trace->NoteRoundTrip(sent, FromProto(response.time()), trace->Now());
+  }
+  return status;
+}
+
 }  // namespace
 
 absl::Duration HeartbeatInterval(absl::Duration lease) {
@@ -36,12 +48,11 @@ Heartbeat::Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::D
 }
 
 Heartbeat::~Heartbeat() {
+  stop_.Raise();
   {
     absl::MutexLock lock(&mu_);
-    stopped_ = true;
     if (call_ != nullptr) call_->TryCancel();
   }
-  stop_.Raise();
   thread_.join();
 }
 
@@ -57,20 +68,16 @@ bool Heartbeat::Beat() {
   grpc::ClientContext context;
   Prepare(context, interval_, token_);
   if (!BeginCall(context)) return false;
-  const absl::Time sent = trace_ == nullptr ? absl::Time() : trace_->Now();
-  v1::HeartbeatResponse response;
-  const grpc::Status status = stub_.Heartbeat(&context, request_, &response);
+  const grpc::Status status = Send(stub_, context, request_, trace_);
   EndCall();
-  if (trace_ != nullptr && status.ok()) {
-    trace_->NoteRoundTrip(sent, FromProto(response.time()), trace_->Now());
-  }
   return ReasonOf(FromGrpcStatus(status)) != Reason::kUnknownSession;
 }
 
 bool Heartbeat::BeginCall(grpc::ClientContext& context) {
   absl::MutexLock lock(&mu_);
-  if (!stopped_) call_ = &context;
-  return !stopped_;
+  if (stop_.WaitFor(absl::ZeroDuration())) return false;
+  call_ = &context;
+  return true;
 }
 
 void Heartbeat::EndCall() {
@@ -85,11 +92,7 @@ void CompareClocks(v1::ParameterServer::Stub& stub, SessionId session, const std
   for (int i = 0; i < kComparisons; ++i) {
     grpc::ClientContext context;
     Prepare(context, kComparisonTimeout, token);
-    v1::HeartbeatResponse response;
-    const absl::Time sent = trace.Now();
-    const grpc::Status status = stub.Heartbeat(&context, request, &response);
-    if (!status.ok()) return;
-    trace.NoteRoundTrip(sent, FromProto(response.time()), trace.Now());
+    if (!Send(stub, context, request, &trace).ok()) return;
   }
 }
 

@@ -55,7 +55,6 @@ class Heartbeat {
   v1::HeartbeatRequest request_;
   StopFlag stop_;
   absl::Mutex mu_;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   grpc::ClientContext* call_ ABSL_GUARDED_BY(mu_) = nullptr;  // null between two calls
   std::thread thread_;
 };
