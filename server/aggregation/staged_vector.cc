@@ -203,6 +203,15 @@ void StagedVector::ForEachPiece(
   });
 }
 
+void StagedVector::Prefetch(uint64_t begin, uint64_t end) const {
+  ForEachPlaced(begin, end, [](uint64_t, FloatPiece floats) {
+    constexpr size_t kLine = 64 / sizeof(float);
+    const FloatPiece first = floats.first(std::min<size_t>(floats.size(), 1024 / sizeof(float)));
+    for (size_t i = 0; i < first.size(); i += kLine) __builtin_prefetch(&first[i]);
+    __builtin_prefetch(&first.back());
+  });
+}
+
 void StagedVector::CopyTo(uint64_t begin, absl::Span<float> to) const {
   ForEachPlaced(begin, begin + to.size(), [&](uint64_t offset, FloatPiece floats) {
     const absl::Span<float> part = to.subspan(offset - begin, floats.size());

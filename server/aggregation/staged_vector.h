@@ -79,6 +79,10 @@ class StagedVector {
   void ForEachPiece(uint64_t begin, uint64_t end,
                     absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) const;
 
+  // Asks for the memory of those elements, at most 1 KiB of each piece: the processor goes on by
+  // itself.
+  void Prefetch(uint64_t begin, uint64_t end) const;
+
   // Copies elements [begin, begin + to.size()) to `to`. All of them have arrived.
   void CopyTo(uint64_t begin, absl::Span<float> to) const;
 

@@ -10,8 +10,9 @@ RowSum BucketSums::Row(RowId id, float share) {
   const bool is_first = index == ids_.size();
   if (is_first) {
     ids_.push_back(id);
-    sums_.resize(sums_.size() + width_);
     shares_.push_back(share);
+    const size_t end = ids_.size() * width_;
+    if (end > sums_.size()) sums_.resize(end);
   } else {
     shares_[index] += share;
   }
@@ -33,7 +34,6 @@ void BucketSums::Clear() {
   first_gradient_ = true;
   index_.clear();
   ids_.clear();
-  sums_.clear();
   shares_.clear();
 }
 

@@ -5,14 +5,17 @@
 
 #include "common/tensor/vector_copy.h"
 #include "common/tensor/vector_math.h"
+#include "server/tables/stages.h"
 
 namespace sluice {
 namespace {
 
 // Rows from which on several threads share the work.
 constexpr uint64_t kManyRows = 512;
-// Buckets that a thread works on at once.
+// Buckets that a thread works on at once: fewer where the threads would have fewer than so many
+// ranges of them.
 constexpr size_t kBuckets = 8;
+constexpr size_t kRanges = 16;
 
 // Adds a piece of a gradient's row in the way of Accumulator, so that sums have the same bits.
 void AddPiece(FloatPiece piece, float weight, bool is_first, absl::Span<float> to) {
@@ -46,8 +49,9 @@ void StepSums::ForEach(size_t count, absl::FunctionRef<void(size_t)> part) const
 }
 
 void StepSums::ForRanges(size_t count, absl::FunctionRef<void(size_t, size_t)> part) const {
-  ForEach((count + kBuckets - 1) / kBuckets,
-          [&](size_t range) { part(range * kBuckets, std::min(count, (range + 1) * kBuckets)); });
+  const size_t size = std::min(kBuckets, std::max<size_t>(1, count / kRanges));
+  ForEach((count + size - 1) / size,
+          [&](size_t range) { part(range * size, std::min(count, (range + 1) * size)); });
 }
 
 void StepSums::Add(const StagedRows& rows, float weight, float share) {
@@ -63,7 +67,12 @@ void StepSums::AddEntry(const RowIds& rows, const StagedVector& values, uint64_t
                         float weight, float share) {
   const size_t width = store_.table(rows.table).shape.width();
   const IdsByBucket grouped(rows.ids, store_.place());
-  ForEach(grouped.size(), [&](size_t group) {
+  const auto fetch = [&](size_t group) {
+    for (const uint32_t i : grouped[group].places) {
+      values.Prefetch(offset + i * width, offset + (i + 1) * width);
+    }
+  };
+  const auto add = [&](size_t group) {
     BucketSums& sums = SumsOf(rows.table, grouped[group].bucket);
     for (const uint32_t i : grouped[group].places) {
       const RowSum sum = sums.Row(rows.ids[i], share);
@@ -73,7 +82,8 @@ void StepSums::AddEntry(const RowIds& rows, const StagedVector& values, uint64_t
       });
     }
     sums.EndGradient();
-  });
+  };
+  ForRanges(grouped.size(), [&](size_t begin, size_t end) { InStages(begin, end, fetch, add); });
 }
 
 void StepSums::Load(absl::Span<const TableSums> sums) {
