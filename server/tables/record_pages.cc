@@ -6,8 +6,8 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kFirstPageBytes = 1024;
-constexpr uint64_t kGrowth = 8;  // a page is this part of the bucket
+constexpr size_t kFirstPageBytes = 512;
+constexpr uint64_t kGrowth = 16;  // a page is this part of the bucket
 
 }  // namespace
 
@@ -18,15 +18,17 @@ uint64_t RecordPages::BytesOf(size_t elements) {
 
 RecordPages::RecordPages(size_t elements) : record_bytes_(BytesOf(elements)) {}
 
-RowRecord* RecordPages::Allocate() {
-  if (!free_.empty()) {
-    RowRecord* const record = free_.back();
+RowRecord* RecordPages::Allocate(RowId id) {
+  RowRecord* record = nullptr;
+  if (free_.empty()) {
+    if (next_ == end_) AddPage();
+    record = new (next_) RowRecord;
+    next_ += record_bytes_;
+  } else {
+    record = free_.back();
     free_.pop_back();
-    return record;
   }
-  if (next_ == end_) AddPage();
-  RowRecord* const record = new (next_) RowRecord;
-  next_ += record_bytes_;
+  record->id = id;
   return record;
 }
 

@@ -1,7 +1,7 @@
 // The memory of the rows of one bucket: records of one size, in pages that grow with the bucket.
 //
-// A record never moves. A page is an eighth of what the bucket has already, so a small table is
-// small, and a large one wastes little.
+// A record stays where it is. A page is a sixteenth of what the bucket has already, so a small
+// table is small, and a large one wastes little.
 
 #ifndef SLUICE_SERVER_TABLES_RECORD_PAGES_H_
 #define SLUICE_SERVER_TABLES_RECORD_PAGES_H_
@@ -12,10 +12,13 @@
 #include <memory>
 #include <vector>
 
+#include "common/tensor/table_spec.h"
+
 namespace sluice {
 
 // The head of a record. The row and its slots follow it.
 struct RowRecord {
+  RowId id = 0;
   uint64_t touched = 0;  // the latest step whose gradients touched the row
 
   float* elements() { return reinterpret_cast<float*>(this + 1); }
@@ -40,8 +43,8 @@ class RecordPages {
   // One record takes so many bytes.
   static uint64_t BytesOf(size_t elements);
 
-  // A record whose elements are not initialised.
-  RowRecord* Allocate();
+  // A record of that row, whose elements are not initialised.
+  RowRecord* Allocate(RowId id);
   void Free(RowRecord* record) { free_.push_back(record); }
 
   // Of all pages.

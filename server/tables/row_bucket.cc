@@ -1,5 +1,7 @@
 #include "server/tables/row_bucket.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -31,6 +33,12 @@ void AddTo(Checksummer& checksum, const PastRow& row, const float* made, size_t 
   }
 }
 
+// What a hash map takes, with a byte of control for each place.
+template <typename Map>
+uint64_t BytesOf(const Map& map) {
+  return map.capacity() * (sizeof(typename Map::value_type) + 1);
+}
+
 // Adds the change of a number since it was counted last.
 void CountChange(uint64_t now, uint64_t& counted, std::atomic<uint64_t>& sum) {
   if (now == counted) return;
@@ -57,15 +65,15 @@ void RowBucket::Load(const StoredRow& row) {
   if (row.touches > 0) {
     waiting_[row.id] = {row.touches, row.touched.value()};
   } else {
-    RowEntry& entry = rows_[row.id];
-    if (entry.on_disk()) {
-      --on_disk_;
-      disk_slots_.Free(entry.slot());
+    const auto on_disk = disk_rows_.find(row.id);
+    if (on_disk != disk_rows_.end()) {
+      disk_slots_.Free(on_disk->second.slot());
+      disk_rows_.erase(on_disk);
     }
-    RowRecord* const record = entry.has_record() ? entry.record() : pages_.Allocate();
+    RowRecord* record = index_.Find(row.id);
+    if (record == nullptr) record = AddRecord(row.id);
     record->touched = row.touched.value();
     std::copy(row.elements.begin(), row.elements.end(), record->elements());
-    entry = RowEntry(record);
   }
   Count();
 }
@@ -74,12 +82,10 @@ PastRow RowBucket::Touched(RowId id, uint32_t sum) const {
   PastRow row;
   row.id = id;
   row.sum = sum;
-  const auto entry = rows_.find(id);
-  if (entry != rows_.end()) {
+  row.record = index_.Find(id);
+  if (row.record != nullptr) {
     row.before = StoredAs::kRow;
-    row.record = entry->second.record();
     row.becomes_row = true;
-    row.record->Prefetch(shape_.elements());
     return row;
   }
   const auto waiting = waiting_.find(id);
@@ -97,7 +103,10 @@ void RowBucket::Touch(const BucketSums& sums, PastRows& past) {
   {
     absl::MutexLock lock(&mu_);
     for (uint32_t i = 0; i < ids.size(); ++i) {
-      if (i + kFetchedAhead < ids.size()) rows_.prefetch(ids[i + kFetchedAhead]);
+      if (i + 2 * kFetchedAhead < ids.size()) index_.Prefetch(ids[i + 2 * kFetchedAhead]);
+      if (i + kFetchedAhead < ids.size()) {
+        index_.PrefetchRecord(ids[i + kFetchedAhead], shape_.elements());
+      }
       past.rows[i] = Touched(ids[i], i);
     }
   }
@@ -119,13 +128,19 @@ absl::optional<RowId> RowBucket::Compute(const BucketSums& sums, const RowRule& 
   return absl::nullopt;
 }
 
+RowRecord* RowBucket::AddRecord(RowId id) {
+  DCHECK(!disk_rows_.contains(id));
+  RowRecord* const record = pages_.Allocate(id);
+  index_.Insert(record);
+  return record;
+}
+
 void RowBucket::MakeRow(uint64_t step, PastRow& row, float* elements) {
   if (row.record != nullptr) {
     row.touched = row.record->touched;
     std::swap_ranges(elements, elements + shape_.elements(), row.record->elements());
   } else {
-    row.record = pages_.Allocate();
-    rows_[row.id] = RowEntry(row.record);
+    row.record = AddRecord(row.id);
     std::copy_n(elements, shape_.elements(), row.record->elements());
     const auto waiting = waiting_.find(row.id);
     if (waiting != waiting_.end()) {
@@ -170,12 +185,13 @@ void RowBucket::FetchRecords(const PastRows& past) const {
 
 std::vector<PastRow> RowBucket::TakeOld(uint64_t step) {
   std::vector<PastRow> old;
-  absl::erase_if(rows_, [&](const auto& row) {
-    const RowEntry& entry = row.second;
-    if (!IsOld(step, entry.touched())) return false;
-    old.push_back({row.first, StoredAs::kRow, false, 0, entry.touched(), 0, 0, entry.record()});
+  index_.ForEach([&](RowRecord* record) {
+    if (IsOld(step, record->touched)) {
+      old.push_back({record->id, StoredAs::kRow, false, 0, record->touched, 0, 0, record});
+    }
     return true;
   });
+  for (const PastRow& row : old) index_.Erase(row.record);
   absl::erase_if(waiting_, [&](const auto& entry) {
     const Waiting& waiting = entry.second;
     if (!IsOld(step, waiting.touched)) return false;
@@ -214,14 +230,13 @@ void RowBucket::ForgetRemovals(uint64_t until) {
 }
 
 void RowBucket::Count() {
-  CountChange(rows_.size(), counted_rows_, counts_.rows);
-  CountChange(on_disk_, counted_on_disk_, counts_.on_disk);
+  CountChange(rows(), counted_rows_, counts_.rows);
+  CountChange(disk_rows_.size(), counted_on_disk_, counts_.on_disk);
   CountChange(waiting_.size(), counted_waiting_, counts_.waiting);
-  const uint64_t index = rows_.capacity() * (sizeof(std::pair<RowId, RowEntry>) + 1) +
-                         waiting_.capacity() * (sizeof(std::pair<RowId, Waiting>) + 1);
+  const uint64_t index = index_.bytes() + BytesOf(disk_rows_) + BytesOf(waiting_);
   memory_.bytes.fetch_add(pages_.bytes() + index - counted_bytes_, std::memory_order_relaxed);
   CountChange(pages_.bytes() + index, counted_bytes_, counts_.bytes);
-  CountChange(rows_.size() * record_bytes(), counted_row_bytes_, memory_.row_bytes);
+  CountChange(rows() * record_bytes(), counted_row_bytes_, memory_.row_bytes);
   CountChange(index, counted_index_bytes_, memory_.index_bytes);
 }
 

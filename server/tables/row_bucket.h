@@ -18,10 +18,11 @@
 #include "server/tables/bucket_sums.h"
 #include "server/tables/disk/disk_records.h"
 #include "server/tables/disk/disk_slots.h"
+#include "server/tables/disk_place.h"
 #include "server/tables/past_rows.h"
+#include "server/tables/record_index.h"
 #include "server/tables/record_pages.h"
 #include "server/tables/row_computer.h"
-#include "server/tables/row_entry.h"
 #include "server/tables/row_history.h"
 #include "server/tables/row_memory.h"
 #include "server/tables/row_shape.h"
@@ -85,11 +86,12 @@ class RowBucket {
 
   // ---- Any thread, about a step that a snapshot holds ----
 
-  // These ask for memory, so that nobody waits for it: of the bucket itself, of the first ids in
-  // the index, and of the rows of all ids. Each needs what the one before it has asked for.
+  // These ask for memory, so that nobody waits for it: of the bucket itself, and, for the first
+  // ids, of the index and of the first `count` elements of the rows. Each needs what the one before
+  // it has asked for.
   void FetchHead() const { __builtin_prefetch(&mu_); }
   void FetchIndex(absl::Span<const RowId> ids) const ABSL_LOCKS_EXCLUDED(mu_);
-  void FetchRows(absl::Span<const RowId> ids) const ABSL_LOCKS_EXCLUDED(mu_);
+  void FetchRows(absl::Span<const RowId> ids, size_t count) const ABSL_LOCKS_EXCLUDED(mu_);
   // Copies the rows of `ids` to the arrays of the table's width at `to`. Returns how many do not
   // exist. Those have their first values.
   size_t Read(uint64_t step, absl::Span<const RowId> ids, absl::Span<float* const> to) const
@@ -132,6 +134,9 @@ class RowBucket {
   };
 
   uint64_t record_bytes() const { return RecordPages::BytesOf(shape_.elements()); }
+  size_t rows() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return index_.size() + disk_rows_.size();
+  }
   bool IsOld(uint64_t step, uint64_t touched) const {
     return step > touched && step - touched > shape_.spec.evict_after;
   }
@@ -166,9 +171,11 @@ class RowBucket {
   // A row that the step touches, and how it is stored. `sum` is the index of its sum.
   PastRow Touched(RowId id, uint32_t sum) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FetchRecord(const PastRow& row) const;
+  // Makes the row one in memory.
+  RowRecord* AddRecord(RowId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MakeRow(uint64_t step, PastRow& row, float* elements) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MakeWait(uint64_t step, PastRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes those of the ids that are old out of the maps.
+  // Takes those of the ids in memory that are old out of the index and the map.
   std::vector<PastRow> TakeOld(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The state of `id` at `step`; copies the first `count` of its elements, if it is a row in
   // memory.
@@ -178,7 +185,7 @@ class RowBucket {
 
   // In one cache line.
   alignas(64) mutable absl::Mutex mu_;
-  absl::flat_hash_map<RowId, RowEntry> rows_ ABSL_GUARDED_BY(mu_);
+  RecordIndex index_ ABSL_GUARDED_BY(mu_);  // of the rows in memory
 
   const RowShape& shape_;
   const uint64_t key_;
@@ -189,7 +196,7 @@ class RowBucket {
   absl::flat_hash_map<RowId, Waiting> waiting_ ABSL_GUARDED_BY(mu_);
   std::vector<Removed> removed_ ABSL_GUARDED_BY(mu_);  // in the order of steps
   RecordPages pages_ ABSL_GUARDED_BY(mu_);
-  size_t on_disk_ ABSL_GUARDED_BY(mu_) = 0;  // of rows_
+  absl::flat_hash_map<RowId, DiskPlace> disk_rows_ ABSL_GUARDED_BY(mu_);  // not in memory
   DiskSlots disk_slots_ ABSL_GUARDED_BY(mu_);
   // What this bucket has added to counts_ and memory_.
   uint64_t counted_rows_ ABSL_GUARDED_BY(mu_) = 0;
@@ -200,8 +207,8 @@ class RowBucket {
   uint64_t counted_index_bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// What the index takes for a row, and what a waiting id takes, nearly.
-inline constexpr uint64_t kIndexBytes = 26;
+// What the place of a row on the disk takes in memory, and what a waiting id takes, nearly.
+inline constexpr uint64_t kDiskPlaceBytes = 26;
 inline constexpr uint64_t kWaitingBytes = 40;
 
 }  // namespace sluice

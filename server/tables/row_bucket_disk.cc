@@ -32,11 +32,11 @@ constexpr int kLost = 6;
 RowBucket::Coming RowBucket::ComingOf(const BucketSums& sums) const {
   Coming coming;
   absl::MutexLock lock(&mu_);
-  coming.share = memory_.ShareOf(rows_.size() * record_bytes());
+  coming.share = memory_.ShareOf(rows() * record_bytes());
   for (const RowId id : sums.ids()) {
-    const auto row = rows_.find(id);
-    if (row != rows_.end()) {
-      if (row->second.on_disk()) coming.on_disk.push_back(id);
+    if (index_.Find(id) != nullptr) continue;
+    if (disk_rows_.contains(id)) {
+      coming.on_disk.push_back(id);
       continue;
     }
     const auto waiting = waiting_.find(id);
@@ -56,13 +56,14 @@ std::vector<DiskRow> RowBucket::OldestRows(uint64_t room, size_t more,
                                            absl::FunctionRef<bool(RowId)> stays) const {
   std::vector<DiskRow> old;
   absl::MutexLock lock(&mu_);
-  const size_t in_memory = rows_.size() - on_disk_;
-  if (in_memory + more <= room) return old;
-  for (const auto& [id, entry] : rows_) {
-    if (entry.on_disk() || entry.touched() > RowEntry::kMostTouched || stays(id)) continue;
-    old.push_back({id, entry.touched(), entry.record()->elements(), 0});
-  }
-  const size_t most = in_memory + more - (room - room / kFreed);
+  if (index_.size() + more <= room) return old;
+  index_.ForEach([&](RowRecord* record) {
+    if (record->touched <= DiskPlace::kMostTouched && !stays(record->id)) {
+      old.push_back({record->id, record->touched, record->elements(), 0});
+    }
+    return true;
+  });
+  const size_t most = index_.size() + more - (room - room / kFreed);
   if (most >= old.size()) return old;
   std::nth_element(old.begin(), old.begin() + static_cast<std::ptrdiff_t>(most), old.end(),
                    [](const DiskRow& a, const DiskRow& b) { return a.touched < b.touched; });
@@ -82,11 +83,11 @@ void RowBucket::SendToDisk(uint64_t share, size_t more, absl::FunctionRef<bool(R
     return;
   }
   for (size_t i = 0; i < old.size(); ++i) {
-    RowEntry& entry = rows_.find(old[i].id)->second;
-    pages_.Free(entry.record());
-    entry = RowEntry::OnDisk(slots[i], old[i].touched);
+    RowRecord* const record = index_.Find(old[i].id);
+    index_.Erase(record);
+    pages_.Free(record);
+    disk_rows_.emplace(old[i].id, DiskPlace(slots[i], old[i].touched));
   }
-  on_disk_ += old.size();
   if (pages_.bytes() > share + share / kFreed) Compact();
   Count();
 }
@@ -101,13 +102,12 @@ std::vector<uint32_t> RowBucket::TakeSlots(std::vector<DiskRow>& rows) {
 
 void RowBucket::Compact() {
   RecordPages compact(shape_.elements());
-  for (auto& [id, entry] : rows_) {
-    if (entry.on_disk()) continue;
-    RowRecord* const record = compact.Allocate();
-    record->touched = entry.touched();
-    std::copy_n(entry.record()->elements(), shape_.elements(), record->elements());
-    entry = RowEntry(record);
-  }
+  index_.Replace([&](const RowRecord* record) {
+    RowRecord* const moved = compact.Allocate(record->id);
+    moved->touched = record->touched;
+    std::copy_n(record->elements(), shape_.elements(), moved->elements());
+    return moved;
+  });
   pages_ = std::move(compact);
 }
 
@@ -133,21 +133,21 @@ void RowBucket::TakeSomeFromDisk(absl::Span<const RowId> ids) {
   }
   absl::MutexLock lock(&mu_);
   for (const RowOnDisk& row : rows) {
-    RowEntry& entry = rows_.find(row.id)->second;
-    disk_slots_.Free(entry.slot());
-    entry = RowEntry(pages_.Allocate());
-    entry.record()->touched = row.touched;
-    std::copy_n(row.to, size, entry.record()->elements());
+    const auto place = disk_rows_.find(row.id);
+    disk_slots_.Free(place->second.slot());
+    disk_rows_.erase(place);
+    RowRecord* const record = AddRecord(row.id);
+    record->touched = row.touched;
+    std::copy_n(row.to, size, record->elements());
   }
-  on_disk_ -= rows.size();
   Count();
 }
 
 std::vector<RowId> RowBucket::OldOnDisk(uint64_t step) const {
   std::vector<RowId> old;
   absl::MutexLock lock(&mu_);
-  for (const auto& [id, entry] : rows_) {
-    if (entry.on_disk() && IsOld(step, entry.touched())) old.push_back(id);
+  for (const auto& [id, place] : disk_rows_) {
+    if (IsOld(step, place.touched())) old.push_back(id);
   }
   return old;
 }
@@ -155,8 +155,8 @@ std::vector<RowId> RowBucket::OldOnDisk(uint64_t step) const {
 // ---- Any thread ----
 
 RowBucket::RowOnDisk RowBucket::PlaceOf(RowId id, float* to) const {
-  const RowEntry& entry = rows_.find(id)->second;
-  return {id, entry.touched(), disk_slots_.OffsetOf(entry.slot()), to};
+  const DiskPlace place = disk_rows_.find(id)->second;
+  return {id, place.touched(), disk_slots_.OffsetOf(place.slot()), to};
 }
 
 // Its slot may have another row by now. While the mutex is held it cannot.

@@ -18,11 +18,14 @@ uint64_t BeyondRoom(const Map& map, uint64_t more) {
 }  // namespace
 
 FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const {
-  const auto row = rows_.find(id);
-  if (row != rows_.end() && row->second.touched() <= step) {
-    const RowEntry& entry = row->second;
-    if (!entry.on_disk()) std::copy_n(entry.record()->elements(), count, to);
-    return {StoredAs::kRow, entry.touched(), 0, entry.on_disk()};
+  const RowRecord* const record = index_.Find(id);
+  if (record != nullptr && record->touched <= step) {
+    std::copy_n(record->elements(), count, to);
+    return {StoredAs::kRow, record->touched, 0, false};
+  }
+  const auto on_disk = disk_rows_.find(id);
+  if (on_disk != disk_rows_.end() && on_disk->second.touched() <= step) {
+    return {StoredAs::kRow, on_disk->second.touched(), 0, true};
   }
   const auto waiting = waiting_.find(id);
   if (waiting != waiting_.end() && waiting->second.touched <= step) {
@@ -39,16 +42,13 @@ FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const
 
 void RowBucket::FetchIndex(absl::Span<const RowId> ids) const {
   absl::MutexLock lock(&mu_);
-  for (const RowId id : ids.first(std::min(kFetchedAhead, ids.size()))) rows_.prefetch(id);
+  for (const RowId id : ids.first(std::min(2 * kFetchedAhead, ids.size()))) index_.Prefetch(id);
 }
 
-void RowBucket::FetchRows(absl::Span<const RowId> ids) const {
+void RowBucket::FetchRows(absl::Span<const RowId> ids, size_t count) const {
   absl::MutexLock lock(&mu_);
-  for (const RowId id : ids) {
-    const auto found = rows_.find(id);
-    if (found != rows_.end() && !found->second.on_disk()) {
-      found->second.record()->Prefetch(shape_.width());
-    }
+  for (const RowId id : ids.first(std::min(kFetchedAhead, ids.size()))) {
+    index_.PrefetchRecord(id, count);
   }
 }
 
@@ -77,8 +77,12 @@ std::vector<RowId> RowBucket::IdsAt(uint64_t step, uint64_t after) const {
   std::vector<RowId> ids;
   {
     absl::MutexLock lock(&mu_);
-    for (const auto& [id, entry] : rows_) {
-      if (is_wanted(entry.touched())) ids.push_back(id);
+    index_.ForEach([&](const RowRecord* record) {
+      if (is_wanted(record->touched)) ids.push_back(record->id);
+      return true;
+    });
+    for (const auto& [id, place] : disk_rows_) {
+      if (is_wanted(place.touched())) ids.push_back(id);
     }
     for (const auto& [id, waiting] : waiting_) {
       if (is_wanted(waiting.touched)) ids.push_back(id);
@@ -119,11 +123,22 @@ std::vector<RowId> RowBucket::RemovedAt(uint64_t step, uint64_t after) const {
 
 RowAges RowBucket::AgesAt(uint64_t step, size_t most) const {
   RowAges ages;
-  absl::MutexLock lock(&mu_);
-  for (const auto& [id, entry] : rows_) {
-    if (ages.rows == most) break;
+  const auto count = [&](uint64_t touched) {
     ++ages.rows;
-    ages.sum += step - std::min(step, entry.touched());
+    ages.sum += step - std::min(step, touched);
+  };
+  absl::MutexLock lock(&mu_);
+  most = std::min(most, rows());
+  // Of those in memory, which are younger, as large a part as of all.
+  const size_t in_memory = rows() == 0 ? 0 : most * index_.size() / rows();
+  index_.ForEach([&](const RowRecord* record) {
+    if (ages.rows == in_memory) return false;
+    count(record->touched);
+    return true;
+  });
+  for (const auto& [id, place] : disk_rows_) {
+    if (ages.rows == most) break;
+    count(place.touched());
   }
   return ages;
 }
@@ -133,9 +148,9 @@ RowGrowth RowBucket::CountNew(absl::Span<const RowId> ids) const {
   uint64_t come_back = 0;
   absl::MutexLock lock(&mu_);
   for (const RowId id : ids) {
-    const auto row = rows_.find(id);
-    if (row != rows_.end()) {
-      if (row->second.on_disk()) ++come_back;
+    if (index_.Find(id) != nullptr) continue;
+    if (disk_rows_.contains(id)) {
+      ++come_back;
       continue;
     }
     const auto waits = waiting_.find(id);
@@ -147,8 +162,12 @@ RowGrowth RowBucket::CountNew(absl::Span<const RowId> ids) const {
     }
   }
   growth.record_bytes = pages_.BytesFor(growth.rows + come_back);
-  growth.index_bytes = BeyondRoom(rows_, growth.rows) * kIndexBytes +
-                       BeyondRoom(waiting_, growth.waiting) * kWaitingBytes;
+  growth.index_bytes = BeyondRoom(waiting_, growth.waiting) * kWaitingBytes;
+  if (memory_.spills()) {  // for each row that comes to memory, another one goes to the disk
+    growth.index_bytes += BeyondRoom(disk_rows_, growth.rows) * kDiskPlaceBytes;
+  } else {
+    growth.index_bytes += index_.BytesFor(growth.rows + come_back);
+  }
   return growth;
 }
 

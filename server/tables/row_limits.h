@@ -23,7 +23,7 @@ class RowLimits {
 
  private:
   absl::Status CheckPlace(const StagedRows& rows) const;
-  // At most, and exactly.
+  // The most, and what it is; both nearly.
   RowGrowth Bound(const RowIds& rows) const;
   RowGrowth Count(const RowIds& rows) const;
   // OK if each of the entries grows as `growth` says without passing a limit.

@@ -151,6 +151,9 @@ absl::optional<BadRow> RowTables::Prepare(const RowStep& step) {
     InStages(
         begin, end, [&](size_t i) { bucket(i).FetchHead(); },
         [&](size_t i) { bucket(i).FetchIndex(touched[i].sums->ids()); },
+        [&](size_t i) {
+          bucket(i).FetchRows(touched[i].sums->ids(), prepared->buckets[i].elements);
+        },
         [&](size_t i) { bucket(i).Touch(*touched[i].sums, prepared->buckets[i]); },
         [&](size_t i) {
           bad[i] =

@@ -53,7 +53,7 @@ void StoredSnapshot::Read(uint32_t table, absl::Span<const RowId> ids, absl::Spa
   InStages(
       0, parts.size(), [&](size_t i) { parts[i].bucket->FetchHead(); },
       [&](size_t i) { parts[i].bucket->FetchIndex(ids_of(i)); },
-      [&](size_t i) { parts[i].bucket->FetchRows(ids_of(i)); },
+      [&](size_t i) { parts[i].bucket->FetchRows(ids_of(i), width); },
       [&](size_t i) {
         absent += parts[i].bucket->Read(
             step_.value(), ids_of(i),

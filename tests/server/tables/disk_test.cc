@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/tables/disk/disk_file.h"
+#include "server/tables/row_bucket.h"
 #include "tests/server/tables/large_tables.h"
 
 namespace sluice {
@@ -109,6 +110,32 @@ TEST_F(DiskTest, MemoryStaysNearItsLimit) {
   }
   EXPECT_GT(world.status(0).rows + world.status(1).rows, kIds / 2);
   EXPECT_LT(most, kLittle * 5 / 4);
+}
+
+// Rows on the disk are the older ones.
+TEST_F(DiskTest, TheSampleOfAgesHasRowsInMemoryAndOnTheDisk) {
+  RowShape shape;
+  shape.spec = TableOf("items", 4);
+  TableMemory limits;
+  limits.most_bytes = 4000;  // 2000 for 62 records of 32 bytes
+  limits.disk = disk_;
+  RowMemory memory(limits, 1);
+  RowCounts counts;
+  const RowHistory history;
+  RowBucket bucket(shape, 0, history, memory, counts);
+  const std::vector<float> elements(4);
+  for (RowId id = 0; id < 100; ++id) {
+    bucket.Load({id, Step(id < 50 ? 1 : 101), 0, absl::MakeConstSpan(elements)});
+  }
+  const uint64_t on_disk = counts.on_disk;
+  ASSERT_GT(on_disk, 30);
+  ASSERT_LE(on_disk, 50);
+  const RowAges ages = bucket.AgesAt(101, 10);
+  EXPECT_EQ(ages.rows, 10);
+  const uint64_t of_disk = 10 - 10 * (100 - on_disk) / 100;
+  EXPECT_GE(ages.sum, 100 * of_disk);
+  EXPECT_LE(ages.sum, 100 * (of_disk + 50 - on_disk));
+  EXPECT_EQ(bucket.AgesAt(101, 1000).sum, 50 * 100);
 }
 
 TEST_F(DiskTest, RowsOfACheckpointThatIsLargerThanMemoryAreLoaded) {
