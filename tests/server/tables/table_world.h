@@ -48,8 +48,9 @@ inline std::unique_ptr<StagedRows> StagedRowsOf(std::shared_ptr<const Layout> la
                     std::move(part), [](uint64_t) { return std::string(); }, nullptr, nullptr,
                     [&](const TensorChunk& arrived) { return staged->Reserve(arrived); },
                     [&](absl::StatusOr<TensorChunk> checked) {
-                      if (checked.ok()) staged->Place(*std::move(checked));
-                      return checked.status();
+                      if (!checked.ok()) return checked.status();
+                      staged->Place(*std::move(checked));
+                      return absl::OkStatus();
                     }),
                 IsOk());
   }
