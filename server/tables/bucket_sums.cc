@@ -4,6 +4,12 @@
 #include <numeric>
 
 namespace sluice {
+namespace {
+
+// Elements of the sums for which a bucket keeps memory from one step to the next: 256 KiB.
+constexpr size_t kMostKept = 65536;
+
+}  // namespace
 
 RowSum BucketSums::Row(RowId id, float share) {
   const uint32_t index = IndexOf(id);
@@ -35,6 +41,10 @@ void BucketSums::Clear() {
   index_.clear();
   ids_.clear();
   shares_.clear();
+  if (sums_.size() <= kMostKept) return;
+  ids_.shrink_to_fit();
+  shares_.shrink_to_fit();
+  sums_ = {};
 }
 
 bool BucketSums::Has(RowId id) const {

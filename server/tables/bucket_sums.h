@@ -30,7 +30,8 @@ class BucketSums {
   // gradient come in ascending order, then EndGradient(), which the methods below need.
   RowSum Row(RowId id, float share);
   void EndGradient();
-  // Clear() keeps memory for as many rows as the largest step had.
+  // Clear() keeps the memory of the largest step, but at most 256 KiB of sums: a bucket that one
+  // step filled may have few rows in all others.
   void Clear();
 
   size_t size() const { return ids_.size(); }
@@ -52,7 +53,7 @@ class BucketSums {
   bool first_gradient_ = true;
   absl::flat_hash_map<RowId, uint32_t> index_;  // empty while there is one gradient
   std::vector<RowId> ids_;
-  std::vector<float> sums_;  // those of ids_, and memory for others
+  std::vector<float> sums_;  // those of ids_; what follows is not used
   std::vector<float> shares_;
 };
 

@@ -12,6 +12,8 @@ namespace {
 constexpr int kTagBits = 16;
 // Records whose memory is asked for ahead of their use.
 constexpr size_t kRecordsAhead = 16;
+// Where at least this part of the records is erased, the others are placed anew.
+constexpr size_t kManyErased = 8;
 
 // Another number in each process, so nobody can choose ids whose searches begin at one slot.
 uint64_t Secret() {
@@ -22,7 +24,7 @@ uint64_t Secret() {
   return secret;
 }
 
-// Not MixId(id), whose upper bits are those of the bucket.
+// Not MixId(id): its upper bits are the same for all ids of a bucket.
 uint64_t HashOf(RowId id) { return MixId(id ^ Secret()); }
 
 uint64_t TagOf(uint64_t hash) { return hash & ((uint64_t{1} << kTagBits) - 1); }
@@ -81,10 +83,25 @@ void RecordIndex::Insert(RowRecord* record) {
   ++size_;
 }
 
-// Algorithm R of the same section: what is found only beyond the empty slot moves into it.
-void RecordIndex::Erase(const RowRecord* record) {
-  size_t empty = Begin(HashOf(record->id));
-  while (RecordOf(slots_[empty]) != record) empty = After(empty);
+size_t RecordIndex::SlotOf(const RowRecord* record) const {
+  size_t at = Begin(HashOf(record->id));
+  while (RecordOf(slots_[at]) != record) at = After(at);
+  return at;
+}
+
+void RecordIndex::Erase(absl::Span<RowRecord* const> records) {
+  if (kManyErased * records.size() < size_) {
+    for (const RowRecord* record : records) EraseOne(record);
+  } else if (!records.empty()) {
+    for (const RowRecord* record : records) slots_[SlotOf(record)] = kEmpty;
+    Rebuild(Records());
+  }
+}
+
+// Algorithm R of the same section: a record moves into the empty slot if its search begins there or
+// before it.
+void RecordIndex::EraseOne(const RowRecord* record) {
+  size_t empty = SlotOf(record);
   for (size_t at = After(empty); slots_[at] != kEmpty; at = After(at)) {
     const size_t begin = Begin(HashOf(RecordOf(slots_[at])->id));
     const bool stays = empty < at ? empty < begin && begin <= at : empty < begin || begin <= at;

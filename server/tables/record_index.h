@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/tensor/table_spec.h"
 #include "server/tables/record_pages.h"
 
@@ -30,8 +31,8 @@ class RecordIndex {
   RowRecord* Find(RowId id) const;
   // No record with its id is there yet.
   void Insert(RowRecord* record);
-  // The record is there.
-  void Erase(const RowRecord* record);
+  // All of them are there.
+  void Erase(absl::Span<RowRecord* const> records);
 
   // Ask for memory, so that Find() does not wait for it: of the slots where the search for the id
   // begins; and then of the record that Find() is likely to return, with its first `count`
@@ -73,6 +74,8 @@ class RecordIndex {
   template <typename IsIt>
   RowRecord* FirstLike(RowId id, const IsIt& is_it) const;
   std::vector<RowRecord*> Records() const;
+  size_t SlotOf(const RowRecord* record) const;  // also if slots before it were emptied
+  void EraseOne(const RowRecord* record);
   // There is an empty slot.
   void Place(RowRecord* record);
   void Rebuild(const std::vector<RowRecord*>& records);

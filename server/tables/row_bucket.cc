@@ -191,7 +191,9 @@ std::vector<PastRow> RowBucket::TakeOld(uint64_t step) {
     }
     return true;
   });
-  for (const PastRow& row : old) index_.Erase(row.record);
+  std::vector<RowRecord*> records;
+  for (const PastRow& row : old) records.push_back(row.record);
+  index_.Erase(records);
   absl::erase_if(waiting_, [&](const auto& entry) {
     const Waiting& waiting = entry.second;
     if (!IsOld(step, waiting.touched)) return false;

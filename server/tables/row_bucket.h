@@ -51,7 +51,7 @@ struct RowGrowth {
   uint64_t rows = 0;
   uint64_t waiting = 0;
   // Beside the memory that the bucket has already: of their records and in the index. Rows on the
-  // disk, which come back to memory, count like new ones.
+  // disk, which come back to memory, count like new ones, unless others go there in their place.
   uint64_t record_bytes = 0;
   uint64_t index_bytes = 0;
 };
@@ -171,7 +171,7 @@ class RowBucket {
   // A row that the step touches, and how it is stored. `sum` is the index of its sum.
   PastRow Touched(RowId id, uint32_t sum) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FetchRecord(const PastRow& row) const;
-  // Makes the row one in memory.
+  // Adds a record for an id that has none.
   RowRecord* AddRecord(RowId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MakeRow(uint64_t step, PastRow& row, float* elements) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MakeWait(uint64_t step, PastRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

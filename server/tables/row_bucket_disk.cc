@@ -82,12 +82,13 @@ void RowBucket::SendToDisk(uint64_t share, size_t more, absl::FunctionRef<bool(R
     for (const uint32_t slot : slots) disk_slots_.Free(slot);
     return;
   }
+  std::vector<RowRecord*> records;
   for (size_t i = 0; i < old.size(); ++i) {
-    RowRecord* const record = index_.Find(old[i].id);
-    index_.Erase(record);
-    pages_.Free(record);
+    records.push_back(index_.Find(old[i].id));
     disk_rows_.emplace(old[i].id, DiskPlace(slots[i], old[i].touched));
   }
+  index_.Erase(records);
+  for (RowRecord* const record : records) pages_.Free(record);
   if (pages_.bytes() > share + share / kFreed) Compact();
   Count();
 }

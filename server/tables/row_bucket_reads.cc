@@ -42,7 +42,10 @@ FoundRow RowBucket::Find(uint64_t step, RowId id, size_t count, float* to) const
 
 void RowBucket::FetchIndex(absl::Span<const RowId> ids) const {
   absl::MutexLock lock(&mu_);
-  for (const RowId id : ids.first(std::min(2 * kFetchedAhead, ids.size()))) index_.Prefetch(id);
+  for (const RowId id : ids.first(std::min(2 * kFetchedAhead, ids.size()))) {
+    index_.Prefetch(id);
+    if (!disk_rows_.empty()) disk_rows_.prefetch(id);
+  }
 }
 
 void RowBucket::FetchRows(absl::Span<const RowId> ids, size_t count) const {

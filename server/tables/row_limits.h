@@ -23,7 +23,7 @@ class RowLimits {
 
  private:
   absl::Status CheckPlace(const StagedRows& rows) const;
-  // The most, and what it is; both nearly.
+  // An estimate from above, and one that looks up the ids.
   RowGrowth Bound(const RowIds& rows) const;
   RowGrowth Count(const RowIds& rows) const;
   // OK if each of the entries grows as `growth` says without passing a limit.

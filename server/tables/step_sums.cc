@@ -49,6 +49,7 @@ void StepSums::ForEach(size_t count, absl::FunctionRef<void(size_t)> part) const
 }
 
 void StepSums::ForRanges(size_t count, absl::FunctionRef<void(size_t, size_t)> part) const {
+  if (rows_ < kManyRows) return part(0, count);
   const size_t size = std::min(kBuckets, std::max<size_t>(1, count / kRanges));
   ForEach((count + size - 1) / size,
           [&](size_t range) { part(range * size, std::min(count, (range + 1) * size)); });
@@ -67,14 +68,19 @@ void StepSums::AddEntry(const RowIds& rows, const StagedVector& values, uint64_t
                         float weight, float share) {
   const size_t width = store_.table(rows.table).shape.width();
   const IdsByBucket grouped(rows.ids, store_.place());
+  const auto fetch_row = [&](size_t group, size_t place) {
+    const absl::Span<const uint32_t> places = grouped[group].places;
+    if (place >= places.size()) return;
+    values.Prefetch(offset + places[place] * width, offset + (places[place] + 1) * width);
+  };
   const auto fetch = [&](size_t group) {
-    for (const uint32_t i : grouped[group].places) {
-      values.Prefetch(offset + i * width, offset + (i + 1) * width);
-    }
+    for (size_t place = 0; place < kFetchedAhead; ++place) fetch_row(group, place);
   };
   const auto add = [&](size_t group) {
     BucketSums& sums = SumsOf(rows.table, grouped[group].bucket);
-    for (const uint32_t i : grouped[group].places) {
+    for (size_t place = 0; place < grouped[group].places.size(); ++place) {
+      fetch_row(group, place + kFetchedAhead);
+      const uint32_t i = grouped[group].places[place];
       const RowSum sum = sums.Row(rows.ids[i], share);
       const uint64_t begin = offset + i * width;
       values.ForEachPiece(begin, begin + width, [&](uint64_t at, FloatPiece piece) {

@@ -88,7 +88,7 @@ TEST_F(RecordIndexTest, RecordsThatAreLeftOutAreNotFound) {
     if (id % 3 == 0) {
       expected.push_back(id);
     } else {
-      index_.Erase(index_.Find(id));
+      index_.Erase({index_.Find(id)});
       ASSERT_EQ(index_.Find(id), nullptr);
     }
   }
@@ -97,10 +97,26 @@ TEST_F(RecordIndexTest, RecordsThatAreLeftOutAreNotFound) {
   for (RowId id = 0; id < kMany; ++id) ASSERT_EQ(index_.Find(id) != nullptr, id % 3 == 0);
 }
 
+TEST_F(RecordIndexTest, ManyRecordsAreErasedAtOnce) {
+  for (RowId id = 0; id < kMany; ++id) Insert(id);
+  for (const RowId every : {20, 2, 1}) {
+    std::vector<RowRecord*> records;
+    for (RowId id = 0; id < kMany; id += every) {
+      RowRecord* const record = index_.Find(id);
+      if (record != nullptr) records.push_back(record);
+    }
+    index_.Erase(records);
+    for (RowId id = 0; id < kMany; ++id) {
+      ASSERT_EQ(index_.Find(id) == nullptr, id % every == 0 || (every < 20 && id % 20 == 0));
+    }
+  }
+  EXPECT_EQ(index_.size(), 0);
+}
+
 TEST_F(RecordIndexTest, GivesMemoryBackWhenMostRecordsAreErased) {
   for (RowId id = 0; id < kMany; ++id) Insert(id);
   for (RowId id = 100; id < kMany; ++id) {
-    index_.Erase(index_.Find(id));
+    index_.Erase({index_.Find(id)});
     ASSERT_LE(index_.bytes(), 24 * index_.size() + 128);
   }
   for (RowId id = 0; id < 100; ++id) ASSERT_NE(index_.Find(id), nullptr);
@@ -117,7 +133,7 @@ TEST_F(RecordIndexTest, RecordsThatComeAndGoAreFoundAsAMapFindsThem) {
     if (found == expected.end()) {
       expected[id] = Insert(id);
     } else {
-      index_.Erase(found->second);
+      index_.Erase({found->second});
       pages_.Free(found->second);
       expected.erase(found);
     }
