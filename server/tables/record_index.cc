@@ -2,9 +2,8 @@
 
 #include <glog/logging.h>
 
-#include <random>
-
 #include "absl/numeric/int128.h"
+#include "common/base/random.h"
 
 namespace sluice {
 namespace {
@@ -17,10 +16,7 @@ constexpr size_t kManyErased = 8;
 
 // Another number in each process, so nobody can choose ids whose searches begin at one slot.
 uint64_t Secret() {
-  static const uint64_t secret = [] {
-    std::random_device device;
-    return uint64_t{device()} << 32 | device();
-  }();
+  static const uint64_t secret = RandomNonce().value();
   return secret;
 }
 

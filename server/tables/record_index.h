@@ -24,7 +24,7 @@ class RecordIndex {
  public:
   size_t size() const { return size_; }
   uint64_t bytes() const { return slots_.size() * sizeof(Slot); }
-  // What so many more records would take beside bytes(), nearly.
+  // About how many bytes the index would take more with so many more records.
   uint64_t BytesFor(uint64_t more) const;
 
   // Null if no record has the id.

@@ -207,7 +207,7 @@ class RowBucket {
   uint64_t counted_index_bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// What the place of a row on the disk takes in memory, and what a waiting id takes, nearly.
+// About how many bytes of memory the place of a row on the disk takes, and a waiting id.
 inline constexpr uint64_t kDiskPlaceBytes = 26;
 inline constexpr uint64_t kWaitingBytes = 40;
 
