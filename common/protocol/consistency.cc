@@ -41,9 +41,12 @@ bool Consistency::HasQuorum() const {
   return mode != ConsistencyMode::kSync && mode != ConsistencyMode::kSsp;
 }
 
+bool Consistency::CountsFreshOnly() const {
+  return mode == ConsistencyMode::kSync || mode == ConsistencyMode::kBackup;
+}
+
 absl::Status Consistency::Validate() const {
   const absl::string_view name = ConsistencyModeName(mode);
-  const bool fresh_only = mode == ConsistencyMode::kSync || mode == ConsistencyMode::kBackup;
   if (quorum == 0) return Bad("quorum is 0", "expected at least 1");
   if (quorum != 1 && !HasQuorum()) {
     return Bad(absl::StrCat("quorum is ", quorum, " in ", name, " mode, which has none"),
@@ -66,14 +69,14 @@ absl::Status Consistency::Validate() const {
         "only in sync mode does every worker contribute, so that there is such an order; use it, "
         "or the order of arrival");
   }
-  if (discount_stale && fresh_only) {
+  if (discount_stale && CountsFreshOnly()) {
     return Bad(absl::StrCat("discount_stale is set in ", name, " mode"),
                "stale gradients never count there; use bounded, ssp or async mode, or drop "
                "discount_stale");
   }
   const bool on = gap_aware == RuleChoice::kOn || ordered_momentum == RuleChoice::kOn ||
                   divided_momentum == RuleChoice::kOn;
-  if (on && fresh_only) {
+  if (on && CountsFreshOnly()) {
     return Bad(absl::StrCat("a rule for stale gradients is on in ", name, " mode"),
                "stale gradients never count there; use bounded, ssp or async mode, or leave the "
                "rules to the server (auto)");

@@ -83,7 +83,8 @@ struct Consistency {
   // BAD_ARGUMENT names the field that has a wrong value.
   absl::Status Validate() const;
 
-  bool HasQuorum() const;  // whether the mode uses `quorum`
+  bool HasQuorum() const;        // whether the mode uses `quorum`
+  bool CountsFreshOnly() const;  // whether no gradient that counts is stale
 };
 
 bool operator==(const Consistency& a, const Consistency& b);

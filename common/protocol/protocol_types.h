@@ -22,6 +22,7 @@
 #include "common/protocol/optimizer_config.h"
 #include "common/protocol/results.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/running_means.h"
 #include "common/tensor/shared_memory.h"
 
 namespace sluice {
@@ -86,6 +87,7 @@ struct PushHeader {
   // With several servers: rises within the session with each push, also a repeated one, from 1.
   uint32_t attempt = 0;
   uint64_t row_bytes = 0;  // of the rows that it has, on all servers; see RowBytes()
+  std::shared_ptr<const RunningMeans> running_means;  // null if there are none
 };
 
 // Rows of one table of the layout.
@@ -104,6 +106,7 @@ constexpr uint64_t RowBytes(uint64_t rows, uint32_t width) {
 struct PushSummary {
   uint32_t samples = 1;
   absl::optional<float> loss;
+  std::shared_ptr<const RunningMeans> running_means;
 };
 
 struct PushOutcome {

@@ -18,6 +18,7 @@
 #include "common/wire/layout.h"
 #include "common/wire/optimizer.h"
 #include "common/wire/push.h"
+#include "common/wire/running_means.h"
 #include "common/wire/settings.h"
 #include "sluice/v1/parameter_server.pb.h"
 

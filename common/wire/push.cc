@@ -7,6 +7,7 @@
 #include "common/protocol/attachment.h"
 #include "common/wire/encoding.h"
 #include "common/wire/field.h"
+#include "common/wire/running_means.h"
 
 namespace sluice {
 namespace {
@@ -70,6 +71,15 @@ absl::StatusOr<std::shared_ptr<const Attachments>> ReadAttachments(const v1::Pus
   return std::shared_ptr<const Attachments>(attachments);
 }
 
+// Null if there are none.
+absl::StatusOr<std::shared_ptr<const RunningMeans>> ReadShared(
+    const RunningMeanMessages& messages) {
+  if (messages.empty()) return nullptr;
+  auto means = ReadRunningMeans(messages);
+  if (!means.ok()) return means.status();
+  return std::make_shared<const RunningMeans>(*std::move(means));
+}
+
 }  // namespace
 
 v1::PushHeader ToProto(const PushHeader& header) {
@@ -84,6 +94,9 @@ v1::PushHeader ToProto(const PushHeader& header) {
   if (header.loss.has_value()) message.set_loss(*header.loss);
   if (header.attachments != nullptr) PutAttachments(*header.attachments, &message);
   if (header.encodings.has_value()) *message.mutable_encodings() = ToProto(*header.encodings);
+  if (header.running_means != nullptr) {
+    PutRunningMeans(*header.running_means, message.mutable_running_means());
+  }
   return message;
 }
 
@@ -107,6 +120,9 @@ absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
   auto attachments = ReadAttachments(message);
   if (!attachments.ok()) return attachments.status();
   header.attachments = *std::move(attachments);
+  auto means = ReadShared(message.running_means());
+  if (!means.ok()) return means.status();
+  header.running_means = *std::move(means);
   return header;
 }
 
@@ -114,6 +130,9 @@ v1::PushSummary ToProto(const PushSummary& summary) {
   v1::PushSummary message;
   message.set_samples(summary.samples);
   if (summary.loss.has_value()) message.set_loss(*summary.loss);
+  if (summary.running_means != nullptr) {
+    PutRunningMeans(*summary.running_means, message.mutable_running_means());
+  }
   return message;
 }
 
@@ -122,6 +141,9 @@ absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message) {
   PushSummary summary;
   summary.samples = message.samples();
   if (message.has_loss()) summary.loss = message.loss();
+  auto means = ReadShared(message.running_means());
+  if (!means.ok()) return means.status();
+  summary.running_means = *std::move(means);
   return summary;
 }
 

@@ -21,7 +21,7 @@ std::vector<BuiltWith> WireVersions();
 // a field that may be ignored begins none. 0 is that of programs that tell none.
 struct Revisions {
   uint32_t oldest = 0;
-  uint32_t newest = 2;
+  uint32_t newest = 3;
 };
 
 // The revisions that this program's server serves.

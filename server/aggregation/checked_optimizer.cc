@@ -75,7 +75,18 @@ void CheckedOptimizer::Begin(VectorStep step) {
   bad_ = kNone;
   optimizer_->Begin(step_.optimizer);
   const double bound = step_.last.has_value() ? sum_.BoundWith(*step_.last) : sum_.bound();
-  bounds_.Begin(*optimizer_, bound, step_.optimizer.divisor, step_.statistics_divisor);
+  bounds_.Begin(*optimizer_, bound, step_.optimizer.divisor,
+                bound / step_.statistics_divisor + LargestKept());
+}
+
+// The largest magnitude of a running mean before the step, of which at most all is kept.
+double CheckedOptimizer::LargestKept() const {
+  float largest = 0;
+  for (const RunningMean& mean : step_.running_means) {
+    const auto values = step_.current.subspan(mean.begin, mean.end - mean.begin);
+    largest = std::max(largest, LargestMagnitude(AsPiece(values)));
+  }
+  return largest;
 }
 
 std::vector<TrustSquares> CheckedOptimizer::MeasureUpdates() {
@@ -197,6 +208,12 @@ void CheckedOptimizer::MakePiece(uint64_t begin, Pass pass, absl::Span<float> ma
       optimizer_->Apply(piece);
     }
   });
+  const auto keep = [&](const RunningMean& mean, uint64_t from, uint64_t to) {
+    const size_t at = from - begin;
+    const size_t size = to - from;
+    AddScaledTo(AsPiece(current.subspan(at, size)), mean.decay, made.subspan(at, size));
+  };
+  ForEachRunningMean(step_.running_means, begin, end, keep);
 }
 
 }  // namespace sluice

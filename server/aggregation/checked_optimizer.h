@@ -25,6 +25,7 @@
 #include "common/base/parallel.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/running_means.h"
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/step_bounds.h"
 #include "server/optimizers/group_runs.h"
@@ -42,6 +43,7 @@ struct VectorStep {
   absl::optional<Addend> last;   // one more gradient, which is not in the sum yet
   OptimizerStep optimizer;       // its number is set by CheckedOptimizer
   float statistics_divisor = 1;  // the mean of a pushed statistic is sum / statistics_divisor
+  RunningMeans running_means;    // statistics that keep a part of their current value
   absl::Span<const float> current;
   absl::Span<float> next;  // may be where the sum lies
 };
@@ -69,8 +71,9 @@ class CheckedOptimizer {
   absl::optional<uint64_t> bad() const;
 
   // Makes the next parameters, and updates the slots, if bad() is absent. The optimizer updates
-  // PARAMETER ranges; STATISTIC ranges become the mean of the pushed values. `checksum`, if not
-  // null, gets the checksum of what was made: the parameters and the slots.
+  // PARAMETER ranges; STATISTIC ranges become the mean of the pushed values, or go on as running
+  // means. `checksum`, if not null, gets the checksum of what was made: the parameters and the
+  // slots.
   void Make(const WriteProgress& progress, uint64_t* checksum);
 
   // The optimizer's state, for checkpoints: its slots and the number of steps that it has made.
@@ -86,6 +89,7 @@ class CheckedOptimizer {
   enum class Pass { kTry, kMake };
 
   bool IsSure() const;
+  double LargestKept() const;
   void AddLastIfForeign();
   // Calls part(begin, end) for each part of the vector, on several threads.
   void ForEachPartOf(const WriteProgress& progress,

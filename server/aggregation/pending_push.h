@@ -77,13 +77,14 @@ class PendingPush {
                                     : rows_.ElementName(offset - layout_->size());
   }
 
-  // Replaces the number of samples and the loss of the header. BAD_ARGUMENT if it was called
-  // before.
+  // Replaces the number of samples, the loss and the running means of the header. BAD_ARGUMENT if
+  // it was called before.
   absl::Status Summarize(const PushSummary& summary) {
     if (summarized_) return AfterSummary();
     summarized_ = true;
     header_.samples = summary.samples;
     header_.loss = summary.loss;
+    header_.running_means = summary.running_means;
     return absl::OkStatus();
   }
 

@@ -40,9 +40,9 @@ float Take(std::atomic<uint32_t>& largest) {
 
 StepBounds::StepBounds() { before_.parameters = kUnknown; }
 
-void StepBounds::Begin(Optimizer& optimizer, double sum, float divisor, float statistics_divisor) {
+void StepBounds::Begin(Optimizer& optimizer, double sum, float divisor, double statistics) {
   before_.gradient = sum / divisor;
-  sum_is_sure_ = IsSafe(sum) && IsSafe(sum / statistics_divisor);
+  sum_is_sure_ = IsSafe(sum) && IsSafe(statistics);
   const absl::optional<Magnitudes> after = optimizer.After(before_);
   is_sure_ = sum_is_sure_ && AreSafe(after);
   bool next_is_sure = false;

@@ -29,9 +29,9 @@ class StepBounds {
   // Knows that the slots are 0, and nothing of the parameters.
   StepBounds();
 
-  // Begins a step, which Optimizer::Begin() has begun. `sum` is the bound of the accumulated sum.
-  // A step that was not committed is forgotten.
-  void Begin(Optimizer& optimizer, double sum, float divisor, float statistics_divisor);
+  // Begins a step, which Optimizer::Begin() has begun. `sum` is the bound of the accumulated sum,
+  // `statistics` that of the statistics that it makes. A step that was not committed is forgotten.
+  void Begin(Optimizer& optimizer, double sum, float divisor, double statistics);
 
   // Whether the step's sum and statistics are certain to be finite.
   bool sum_is_sure() const { return sum_is_sure_; }

@@ -54,16 +54,20 @@ StepDirector::StepDirector(const Layout& layout, const OptimizerConfig& optimize
 
 // ---- Gradients ----
 
-GradientWeight StepDirector::Count(uint32_t samples, uint64_t staleness, const StepTerms& terms) {
-  samples_ += samples;
+GradientWeight StepDirector::Count(const PushHeader& header, uint64_t staleness,
+                                   const StepTerms& terms) {
+  samples_ += header.samples;
   ++count_;
   GradientWeight weight;
   if (terms.consistency.reduction == Reduction::kWeightedMean) {
-    weight.parameters = weight.statistics = weight.share = static_cast<float>(samples);
+    weight.parameters = weight.statistics = weight.share = static_cast<float>(header.samples);
   }
   // A discounted statistic would be a smaller value, not a smaller change.
   if (terms.consistency.discount_stale) weight.parameters /= static_cast<float>(1 + staleness);
   weight.parameters /= static_cast<float>(ages_.Count(staleness, terms));
+  if (header.running_means != nullptr) {
+    running_means_.Add(*header.running_means, weight.statistics);
+  }
   return weight;
 }
 
@@ -76,6 +80,7 @@ void StepDirector::Clear() {
   count_ = 0;
   samples_ = 0;
   ages_.Clear();
+  running_means_.Clear();
 }
 
 // ---- Orders ----
@@ -159,12 +164,15 @@ StepOrder StepDirector::Start() {
 
 StepOrder StepDirector::Prepare(float divisor) {
   ages_.Complete(terms_);
+  const float statistics_divisor = ReductionDivisors().statistics;
+  if (!running_means_.empty()) terms_.running_means = running_means_.Get(statistics_divisor);
   StepOrder order = Give(StepOrder::Kind::kPrepare);
   order.optimizer.divisor = divisor;
   order.optimizer.learning_rates = terms_.learning_rates;
   order.optimizer.ordered = terms_.ordered;
   order.optimizer.momentum_divisor = terms_.momentum_divisor;
-  order.statistics_divisor = ReductionDivisors().statistics;
+  order.statistics_divisor = statistics_divisor;
+  order.running_means = terms_.running_means;
   order.row_scale = RowScale(divisor);
   return order;
 }

@@ -17,7 +17,9 @@
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
 #include "common/protocol/optimizer_config.h"
+#include "common/protocol/protocol_types.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/running_means.h"
 #include "common/tensor/stripes.h"
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/gradient_ages.h"
@@ -40,14 +42,14 @@ class StepDirector {
   StepDirector(const Layout& layout, const OptimizerConfig& optimizer, const Stripes& stripes);
 
   // Counts a gradient of the coming step. Returns the weight with which all stripes add it.
-  GradientWeight Count(uint32_t samples, uint64_t staleness, const StepTerms& terms);
+  GradientWeight Count(const PushHeader& header, uint64_t staleness, const StepTerms& terms);
   // Counts the gradients whose sum the journal has.
   void Load(uint32_t gradients, uint64_t samples);
 
   // Makes a step of the counted gradients: gives its orders to `carry`, one after the other. The
   // optimizer updates PARAMETER ranges; clipping follows torch::nn::utils::clip_grad_norm_.
-  // STATISTIC ranges become the mean of the pushed values. Without gradients the next parameters
-  // are a copy of the current ones.
+  // STATISTIC ranges become the mean of the pushed values, or go on as running means. Without
+  // gradients the next parameters are a copy of the current ones.
   //
   // Returns nothing if the step was made, or if `carry` did not carry out an order. Otherwise it
   // was abandoned: the next parameters are a copy, the optimizer's state is unchanged, and the
@@ -101,6 +103,7 @@ class StepDirector {
   GradientAges ages_;
   std::vector<float> sample_;  // of the newest parameters
   bool has_sample_ = false;
+  MeanOfRunningMeans running_means_;
   StepNorms norms_;
   StepTerms terms_;
   StepOrder order_;  // the latest

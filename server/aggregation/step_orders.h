@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/tensor/running_means.h"
 #include "common/tensor/table_spec.h"
 #include "server/optimizers/optimizer.h"
 #include "server/optimizers/trust_ratios.h"
@@ -54,6 +55,7 @@ struct StepOrder {
   // kPrepare; each stripe counts the steps itself. kMeasureSum: only the divisor, without clipping.
   OptimizerStep optimizer;
   float statistics_divisor = 1;     // kPrepare: the mean of a pushed statistic is sum / this
+  RunningMeans running_means;       // kPrepare: of the whole vector
   absl::optional<float> row_scale;  // kPrepare, kMeasureSum: see RowStep
   TrustRates trust;                 // kScale: of all ranges of the layout
   bool inconsistent_reads = false;  // kMake: what is written may be read before all of it is

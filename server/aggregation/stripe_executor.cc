@@ -101,6 +101,7 @@ StripeReport StripeExecutor::Prepare(const StepOrder& order, const StepVectors& 
   step.last = last_;
   step.optimizer = order.optimizer;
   step.statistics_divisor = order.statistics_divisor;
+  step.running_means = sluice::OfStripe(order.running_means, stripes_, stripe_);
   step.current = vectors.current;
   step.next = vectors.next;
   optimizer_.Begin(std::move(step));

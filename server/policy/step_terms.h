@@ -13,6 +13,7 @@
 
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
+#include "common/tensor/running_means.h"
 #include "server/policy/ordered_momentum.h"
 
 namespace sluice {
@@ -34,6 +35,8 @@ struct StepTerms {
   absl::optional<OrderedMomentum> ordered = absl::nullopt;
   // By what beta1 is divided: not 1 under the rule Consistency::divided_momentum only.
   double momentum_divisor = 1;
+  // Which statistics are running means. StepDirector sets them, unless the journal has them.
+  RunningMeans running_means = {};
 };
 
 }  // namespace sluice

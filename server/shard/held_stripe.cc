@@ -146,6 +146,7 @@ PushId HeldStripe::BeginPush(const absl::StatusOr<PushHeader>& header, PushStart
   // A header may wait long, and the rest of it is for the first server.
   PushHeader name = *header;
   name.attachments = nullptr;
+  name.running_means = nullptr;
   name.encodings.reset();
   return Await(name, begin, std::move(cancel));
 }

@@ -65,6 +65,8 @@ PushId Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
   absl::Status complete = push->CheckComplete();
   push->Seal();
   if (complete.ok() && push->rows().rows() > 0) complete = TablesHere()->CheckFits(push->rows());
+  const RunningMeans* const means = push->header().running_means.get();
+  if (complete.ok() && means != nullptr) complete = CheckFits(*means, *layout());
   const PushId gathers = leads() ? push->id() : PushId();
   PushCallback answer = ReportingAttachments(push->header(), std::move(done));
   HaveReport own = {push->id(), complete, absl::nullopt, push->bytes()};

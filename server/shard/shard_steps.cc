@@ -123,7 +123,7 @@ void Shard::Accumulate(const Work& work) {
 GradientWeight Shard::Weigh(const Work& work, bool last) {
   const Contribution& contribution = *work.action.contribution;
   const GradientWeight weight =
-      director_->Count(contribution.header.samples, contribution.staleness, work.action.terms);
+      director_->Count(contribution.header, contribution.staleness, work.action.terms);
   if (leads()) {
     absl::MutexLock lock(&mu_);
     others_.Add(contribution.push, weight, last);

@@ -115,6 +115,16 @@ uint64_t Chaos::DrawStep() {
   return step - std::min(step, dice_.Between(1, 4));
 }
 
+// Null if the model has no statistics.
+std::shared_ptr<const RunningMeans> Chaos::DrawRunningMeans() {
+  RunningMeans means;
+  for (const LayoutRange& range : scenario_.layout.ranges()) {
+    if (range.kind != RangeKind::kStatistic) continue;
+    means.push_back({range.offset, range.end(), dice_.Of({0.25f, 0.5f, 1.0f})});
+  }
+  return means.empty() ? nullptr : std::make_shared<const RunningMeans>(std::move(means));
+}
+
 PushHeader Chaos::NextHeader(SimulatedProcess& process, uint64_t step) {
   PushHeader header;
   header.session = process.welcomes.back().session;
@@ -122,6 +132,7 @@ PushHeader Chaos::NextHeader(SimulatedProcess& process, uint64_t step) {
   header.step = Step(step);
   header.incarnation = world_.oracle().incarnation();
   header.samples = static_cast<uint32_t>(dice_.Between(1, 4));
+  if (dice_.Percent(50)) header.running_means = DrawRunningMeans();
   return header;
 }
 

@@ -17,6 +17,7 @@ StepRecord SavedStep(const StepRecord& step) {
   saved.terms.clip_norm = step.terms.clip_norm;
   saved.terms.ordered = step.terms.ordered;
   saved.terms.momentum_divisor = step.terms.momentum_divisor;
+  saved.terms.running_means = step.terms.running_means;
   for (SessionRecord& worker : saved.contributors) worker = SavedWorker(worker);
   return saved;
 }

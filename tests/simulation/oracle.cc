@@ -199,7 +199,7 @@ PushVerdict Oracle::Count(ModelPush& push, bool skipped) {
   // Where no step waits for particular workers, a gradient that is left out is in no step.
   if (!skipped || OncePerStep()) {
     step_sum_.Enter({worker.index, worker.name, worker.process, worker.session, header.samples, age,
-                     skipped, std::move(push.gradient)},
+                     skipped, std::move(push.gradient), header.running_means},
                     now_);
     workers_.Of(header.session.value())->part_of[header.sequence.value()] = step_;
   }

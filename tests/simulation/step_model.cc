@@ -19,6 +19,14 @@ bool IsStatistic(const Layout& layout, size_t element) {
   return false;
 }
 
+double DecayAt(size_t element, const std::shared_ptr<const RunningMeans>& means) {
+  if (means == nullptr) return 0;
+  for (const RunningMean& mean : *means) {
+    if (element >= mean.begin && element < mean.end) return mean.decay;
+  }
+  return 0;
+}
+
 }  // namespace
 
 void StepModel::Enter(ModelContribution contribution, absl::Time now) {
@@ -81,6 +89,7 @@ float StepModel::Element(const ModelContributions& gradients, size_t element,
   float sum = 0;
   float magnitude = std::abs(current);
   float samples = 0;
+  double decay = 0;
   bool discounted = false;
   for (const ModelContribution* c : gradients) {
     float weight = weighted ? static_cast<float>(c->samples) : 1;
@@ -90,13 +99,14 @@ float StepModel::Element(const ModelContributions& gradients, size_t element,
     }
     const float term = weight * c->gradient[element];
     sum = sum + term;
+    decay += weight * DecayAt(element, c->means);
     magnitude += std::abs(term);
     samples += static_cast<float>(c->samples);
   }
   float divisor = weighted ? samples : static_cast<float>(gradients.size());
   if (consistency.reduction == Reduction::kSum && !statistic) divisor = 1;
   if (discounted) tolerance_[element] = kRounding * magnitude;
-  if (statistic) return sum / divisor;
+  if (statistic) return sum / divisor + static_cast<float>(decay / divisor) * current;
   return current - static_cast<float>(learning_rate) * (sum / divisor);
 }
 

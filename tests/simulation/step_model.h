@@ -5,6 +5,7 @@
 #define SLUICE_TESTS_SIMULATION_STEP_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/running_means.h"
 #include "tests/simulation/workers_model.h"
 #include "tests/testing/vectors.h"
 
@@ -29,6 +31,7 @@ struct ModelContribution {
   uint64_t staleness = 0;
   bool skipped = false;
   Values gradient;
+  std::shared_ptr<const RunningMeans> means = nullptr;  // of its push
 
   ModelRank rank() const { return {index, worker}; }
 };

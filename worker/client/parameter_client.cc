@@ -62,6 +62,12 @@ absl::Status ParameterClient::Attach(Attachment attachment) {
   return sound;
 }
 
+void ParameterClient::SetRunningMeans(const RunningMeans& means, absl::Span<float> gradient) {
+  running_means_ = nullptr;
+  if (welcome_.consistency.CountsFreshOnly() || means.empty()) return;
+  running_means_ = std::make_shared<const RunningMeans>(pulled_means_.Subtract(means, gradient));
+}
+
 void ParameterClient::GiveUpEarly() {
   if (!early_.has_value()) return;
   if (early_->header.attachments != nullptr) {
@@ -119,6 +125,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
                                                       uint32_t samples, absl::optional<float> loss,
                                                       absl::Span<float> parameters) {
   const std::shared_ptr<const RowGradients> rows = std::exchange(rows_, nullptr);
+  const auto running_means = std::exchange(running_means_, nullptr);
   if (!complete_) {
     LOG(WARNING) << Shown(request_.worker) << " drops a gradient: an error has left its parameters "
                  << "incomplete, and it pulls them again";
@@ -131,6 +138,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
   PushHeader header = round.header;
   header.samples = samples;
   header.loss = loss;
+  header.running_means = running_means;
   if (rows != nullptr) header.row_bytes = RowBytesOf(*rows);
   round.header = header;
   for (int failures = 0;;) {
@@ -214,7 +222,8 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round& round, const Sha
 absl::StatusOr<PushOutcome> ParameterClient::Push(Round& round, const SharedFloats& gradient) {
   if (round.push == nullptr) StartPush(round, BatchIs::kInHeader);
   SendRest(gradient, round);
-  auto outcome = round.push->Finish({round.header.samples, round.header.loss});
+  auto outcome =
+      round.push->Finish({round.header.samples, round.header.loss, round.header.running_means});
   pushed_ = round.push->transfer();
   round.push = nullptr;
   return outcome;
@@ -254,6 +263,7 @@ absl::Status ParameterClient::Read(PendingPull& pull, absl::Span<float> paramete
     return header.status();
   }
   if (!header->not_modified) complete_ = true;
+  pulled_means_.Keep(parameters);
   server_has_parameters_ = true;
   pulled_ = pull.transfer();
   step_ = header->step;

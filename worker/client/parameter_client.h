@@ -18,7 +18,9 @@
 #include "common/protocol/attachment.h"
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/coverage.h"
+#include "common/tensor/running_means.h"
 #include "common/tensor/shared_floats.h"
+#include "worker/client/pulled_means.h"
 #include "worker/client/round_report.h"
 #include "worker/client/row_cache.h"
 #include "worker/client/row_pull.h"
@@ -81,6 +83,15 @@ class ParameterClient {
   // float32, float16, bfloat16 or int8, with any byte layout and compressor; otherwise as they are.
   // What it rounds off is lost: error feedback is for the vector only.
   void SetRows(RowGradients rows);
+
+  // For a model with running means (common/tensor/running_means.h), which a stale push would set
+  // back. Names all elements that may be running means; their decay is not read. BAD_ARGUMENT from
+  // Join() if the layout has others in their place. Call it before Join().
+  void KeepRunningMeans(RunningMeans elements) { pulled_means_ = PulledMeans(std::move(elements)); }
+  // Says which of these elements of `gradient` are running means in the next PushPull(), and how
+  // much of the value that this worker pulled is left in them. Writes to `gradient` what they have
+  // gained. Without effect where no push that counts is stale, in sync and backup.
+  void SetRunningMeans(const RunningMeans& means, absl::Span<float> gradient);
 
   // Writes rows to `to`, one after the other: of tables in ascending order, and their ids. They are
   // of a step that is not earlier than the parameters that this worker holds. Repeats the pull as
@@ -205,6 +216,8 @@ class ParameterClient {
   Sequence sequence_;
   Attachments attachments_;                   // of the next push
   std::shared_ptr<const RowGradients> rows_;  // of the next push, or null
+  PulledMeans pulled_means_;
+  std::shared_ptr<const RunningMeans> running_means_;  // of the next push, or null
   RowCacheOptions cache_options_;
   std::unique_ptr<RowCache> row_cache_;  // null if each row is pulled
   RowCounts row_counts_;

@@ -26,6 +26,8 @@ absl::Status WentDown(const std::string& diverged) {
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
   request_ = request;
+  const absl::Status fits = CheckFits(pulled_means_.elements(), request.layout);
+  if (!fits.ok()) return fits;
   const absl::Status prepared = PrepareEncodings();
   if (!prepared.ok()) return prepared;
   absl::Status joined = OpenSession();

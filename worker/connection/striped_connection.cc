@@ -95,9 +95,12 @@ class StripedConnection final : public ServerConnection {
     const std::vector<RowGradients> split = SplitRows(rows, count());
     PushHeader numbered = header;
     numbered.attempt = ++attempts_;
+    PushHeader of_stripe = numbered;
+    of_stripe.running_means = nullptr;  // they count the whole vector's elements
     std::vector<std::unique_ptr<OutgoingPush>> pushes(count());
     const auto start = [&](ServerConnection& server, uint32_t stripe) {
-      pushes[stripe] = server.StartPush(numbered, stripes_.SizeOf(stripe), batch, split[stripe]);
+      pushes[stripe] = server.StartPush(stripe == 0 ? numbered : of_stripe, stripes_.SizeOf(stripe),
+                                        batch, split[stripe]);
     };
     if (rows.empty()) {
       ForEachServer(start);

@@ -213,6 +213,7 @@ std::string EncodeSavedStep(const StepRecord& record, absl::Span<const TableCoun
     step.mutable_ordered_momentum()->set_lateness(terms.ordered->lateness);
   }
   if (terms.momentum_divisor != 1) step.set_momentum_divisor(terms.momentum_divisor);
+  PutRunningMeans(terms.running_means, step.mutable_running_means());
   if (record.learning_rate.has_value()) step.set_learning_rate(*record.learning_rate);
   step.set_forgot_workers(record.forgot_workers);
   step.set_checksum(record.checksum);
@@ -247,6 +248,9 @@ absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes,
     record.terms.ordered = {step.ordered_momentum().decays(), step.ordered_momentum().lateness()};
   }
   if (step.has_momentum_divisor()) record.terms.momentum_divisor = step.momentum_divisor();
+  auto means = ReadRunningMeans(step.running_means());
+  if (!means.ok()) return means.status();
+  record.terms.running_means = *std::move(means);
   if (step.has_learning_rate()) record.learning_rate = step.learning_rate();
   record.forgot_workers = step.forgot_workers();
   record.checksum = step.checksum();

@@ -122,6 +122,7 @@ void Put(const StepOrder& command, v1::SequencerMessage* message) {
     const double divisor = command.optimizer.momentum_divisor;
     if (divisor != 1) order.set_momentum_divisor(divisor);
     order.set_statistics_divisor(command.statistics_divisor);
+    PutRunningMeans(command.running_means, order.mutable_running_means());
   } else if (command.kind == Kind::kMeasureSum) {
     order.set_divisor(command.optimizer.divisor);
   } else if (command.kind == Kind::kScale) {

@@ -124,6 +124,9 @@ absl::Status ReadPrepare(const v1::StepOrder& message, StepOrder* order) {
     if (sound.ok()) sound = CheckNotNegative("learning_rates", rate);
   }
   if (!sound.ok()) return sound;
+  auto means = ReadRunningMeans(message.running_means());
+  if (!means.ok()) return means.status();
+  order->running_means = *std::move(means);
   order->optimizer.divisor = message.divisor();
   order->optimizer.learning_rates.assign(message.learning_rates().begin(),
                                          message.learning_rates().end());

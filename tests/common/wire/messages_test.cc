@@ -545,7 +545,8 @@ TEST(WirePushTest, RefusesNumbersOfEncodingsThatAreNone) {
 }
 
 TEST(WirePushSummaryTest, SurvivesTheRoundTrip) {
-  for (const std::string text : {"samples: 64 loss: 0.5", "samples: 1", "samples: 1 loss: 0"}) {
+  for (const std::string text : {"samples: 64 loss: 0.5", "samples: 1", "samples: 1 loss: 0",
+                                 "samples: 1 running_means { offset: 3 count: 2 decay: 0.5 }"}) {
     const auto summary = FromProto(Text<v1::PushSummary>(text));
     ASSERT_THAT(summary, IsOk());
     EXPECT_THAT(ToProto(*summary), EqualsProto(text));
@@ -567,6 +568,8 @@ TEST(WirePushHeaderTest, SurvivesTheRoundTrip) {
   for (const std::string text :
        {kPushHeader, "sequence: 1 samples: 1", "sequence: 1 samples: 1 loss: 0",
         "sequence: 1 samples: 1 attempt: 4294967295",
+        "sequence: 1 samples: 1 running_means { count: 3 decay: 1 } "
+        "running_means { offset: 3 count: 1 }",
         "session: 18446744073709551615 sequence: 18446744073709551615 "
         "step: 18446744073709551615 incarnation: 18446744073709551615 samples: 4294967295"}) {
     const auto header = FromProto(Text<v1::PushHeader>(text));
@@ -583,6 +586,27 @@ TEST(WirePushHeaderTest, RefusesASequenceOfZero) {
 TEST(WirePushHeaderTest, RefusesAGradientOfNoSamples) {
   EXPECT_THAT(FromProto(Text<v1::PushHeader>("session: 7 sequence: 1")),
               RefusesField("samples", "0, expected at least 1"));
+}
+
+TEST(WirePushHeaderTest, RefusesRunningMeansThatAreNone) {
+  const struct {
+    const char* means;
+    const char* wrong;
+  } cases[] = {
+      {"running_means { offset: 3 decay: 0.5 }", "3 to 3 have no element, expected at least one"},
+      {"running_means { count: 2 decay: 1.5 }", "0 to 2 have decay 1.5, expected 0 to 1"},
+      {"running_means { count: 2 decay: -0.5 }", "0 to 2 have decay -0.5, expected 0 to 1"},
+      {"running_means { count: 2 decay: nan }", "0 to 2 have decay nan, expected 0 to 1"},
+      {"running_means { count: 2 } running_means { offset: 1 count: 2 }", "1 to 3 begin before 2"},
+      {"running_means { offset: 18446744073709551615 count: 2 }", "have no element"},
+  };
+  for (const auto& c : cases) {
+    const std::string header = absl::StrCat("sequence: 1 samples: 1 ", c.means);
+    EXPECT_THAT(FromProto(Text<v1::PushHeader>(header)),
+                IsError(Reason::kBadArgument, HasSubstr(c.wrong)));
+    EXPECT_THAT(FromProto(Text<v1::PushSummary>(absl::StrCat("samples: 1 ", c.means))),
+                IsError(Reason::kBadArgument, HasSubstr(c.wrong)));
+  }
 }
 
 TEST(WirePushOutcomeTest, ReadsEveryField) {

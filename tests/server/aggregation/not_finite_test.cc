@@ -187,7 +187,7 @@ TEST(ForeignMemoryTest, AGradientThatChangesAfterItsCheckCannotMakeAStepInfinite
         const StagedVector gradient = ForeignGradient(memory);
         (*memory)[77] = 1e38f;
         (*memory)[30001] = std::numeric_limits<float>::quiet_NaN();
-        const Addend addend = {&gradient, director.Count(1, 0, StepTerms())};
+        const Addend addend = {&gradient, director.Count(HeaderOf(1), 0, StepTerms())};
         on_the_way ? stripe.Keep(addend) : stripe.Add(addend);
         EXPECT_EQ(MakeOn(stripe, director, {Consistency(), {0.1}, absl::nullopt},
                          {current, absl::MakeSpan(next), nullptr}),

@@ -23,13 +23,13 @@ class BoundsWorld {
         parameters_({3, -4}) {}
 
   // Begins a step whose sum is bounded so.
-  StepBounds& Begin(double sum, float divisor = 1, float statistics_divisor = 1) {
+  StepBounds& Begin(double sum, float divisor = 1, double statistics = 0) {
     OptimizerStep step;
     step.number = ++number_;
     step.divisor = divisor;
     step.learning_rates = {learning_rate_};
     optimizer_->Begin(step);
-    bounds.Begin(*optimizer_, sum, divisor, statistics_divisor);
+    bounds.Begin(*optimizer_, sum, divisor, statistics);
     return bounds;
   }
 
@@ -94,8 +94,9 @@ TEST(StepBoundsTest, NeitherASumNorADivisorThatIsNotFiniteOrNotANumberIsSure) {
   EXPECT_FALSE(world.Begin(2e38).sum_is_sure());
   EXPECT_FALSE(world.Begin(1, nan).is_sure());
   EXPECT_FALSE(world.Begin(1, 0).is_sure());
-  EXPECT_FALSE(world.Begin(1, 1, 0).sum_is_sure());
-  EXPECT_FALSE(world.Begin(0, 1, 0).sum_is_sure());
+  EXPECT_FALSE(world.Begin(1, 1, kInfinity).sum_is_sure());
+  EXPECT_FALSE(world.Begin(1, 1, nan).sum_is_sure());
+  EXPECT_FALSE(world.Begin(1, 1, 2e38).sum_is_sure());
   EXPECT_TRUE(world.Begin(1).is_sure());
 }
 

@@ -26,6 +26,7 @@ struct Gradient {
   Values values;
   uint32_t samples = 1;
   uint64_t staleness = 0;
+  RunningMeans means = {};
 };
 
 // A director and as many stripes as there may be servers. The sums of several stripes lie in their
@@ -70,7 +71,8 @@ class StripedWorld {
 
  private:
   void Add(const Gradient& gradient, const StepTerms& terms, bool last) {
-    const GradientWeight weight = director_.Count(gradient.samples, gradient.staleness, terms);
+    const GradientWeight weight =
+        director_.Count(HeaderOf(gradient.samples, gradient.means), gradient.staleness, terms);
     for (uint32_t i = 0; i < stripes_.count(); ++i) {
       staged_.push_back(std::make_unique<StagedVector>(layouts_[i]));
       const Values part = StripeOf(gradient.values, i);
@@ -129,6 +131,13 @@ Layout Odd(uint32_t scale) {
                    {"fc", 500 * scale + 5},
                    {"var", 70, RangeKind::kStatistic},
                    {"head", 11 * scale}});
+}
+
+// One range has them in its middle only.
+RunningMeans RunningMeansOf(const Layout& layout) {
+  const LayoutRange& mean = *layout.Find("mean");
+  const LayoutRange& var = *layout.Find("var");
+  return {{mean.offset, mean.end(), 0.9f}, {var.offset + 3, var.end() - 2, 0.7f}};
 }
 
 class Numbers {
@@ -203,6 +212,7 @@ TEST_P(StripedStepTest, HasTheSameBitsWithAnyNumberOfStripes) {
         std::vector<Gradient> gradients(numbers.Below(3) + (step > 0 ? 0 : 1));
         for (Gradient& gradient : gradients) {
           gradient = {numbers.Vector(layout.size()), 1 + numbers.Below(64), numbers.Below(3)};
+          if (numbers.Below(2) == 0) gradient.means = RunningMeansOf(layout);
         }
         ASSERT_TRUE(one.Make(gradients, GetParam().terms) == many.Make(gradients, GetParam().terms))
             << count << " stripes, step " << step;

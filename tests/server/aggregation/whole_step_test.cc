@@ -69,6 +69,62 @@ TEST(WholeStepTest, SumsParametersButNotStatistics) {
   EXPECT_THAT(world.Make(), ElementsAre(-6, 20, -6));
 }
 
+// ---- Running means ----
+
+TEST(WholeStepTest, ARunningMeanKeepsAPartOfItsValueAndGainsWhatIsPushed) {
+  StepWorld world(Mixed());
+  world.set_parameters({0, 8, 0});
+  world.Add({2, 10, 6}, 1, 0, {{1, 2, 0.75}});
+  EXPECT_THAT(world.Make(), ElementsAre(-2, 16, -6));
+  world.Add({0, 10, 0});
+  EXPECT_THAT(world.Make(), ElementsAre(-2, 10, -6));  // a value again
+}
+
+// Two workers pulled 8, and each has seen a batch: 16, and 0. The pushes come one after the other.
+TEST(WholeStepTest, ARunningMeanFollowsTheBatchesOfStaleWorkers) {
+  StepWorld world(Mixed());
+  world.set_parameters({0, 8, 0});
+  const float decay = 0.5;
+  float one = 8;
+  for (const float batch : {16.0f, 0.0f}) {
+    const float after = decay * 8 + (1 - decay) * batch;
+    world.Add({0, after - decay * 8, 0}, 1, 3, {{1, 2, decay}});
+    world.Make();
+    one = decay * one + (1 - decay) * batch;  // of a process that sees both
+  }
+  EXPECT_EQ(world.parameters()[1], one);
+}
+
+TEST(WholeStepTest, ARunningMeanOfSeveralGradientsHasTheMeansOfBoth) {
+  StepWorld world(Mixed());
+  world.set_parameters({0, 8, 0});
+  world.Add({0, 10, 0}, 1, 0, {{1, 2, 1}});
+  world.Add({0, 30, 0});
+  EXPECT_EQ(world.Make()[1], 8 * 0.5 + 20);
+  world.consistency.reduction = Reduction::kWeightedMean;
+  world.set_parameters({0, 8, 0});
+  world.Add({0, 10, 0}, 3, 0, {{1, 2, 1}});
+  world.Add({0, 30, 0}, 1);
+  EXPECT_EQ(world.Make()[1], 8 * 0.75 + (3 * 10 + 30) / 4.0);
+  world.consistency.reduction = Reduction::kSum;
+  world.set_parameters({0, 8, 0});
+  world.Add({0, 10, 0}, 1, 0, {{1, 2, 0.5}});
+  world.Keep({0, 30, 0}, 1, 0, {{1, 2, 0.25}});
+  EXPECT_EQ(world.Make()[1], 8 * 0.375 + 20);
+}
+
+TEST(WholeStepTest, ARunningMeanThatWouldNotBeFiniteAbandonsTheStep) {
+  for (const float now : {3e38f, 1.0f}) {
+    StepWorld world(Mixed());
+    world.set_parameters({0, now, 0});
+    world.Add({1, 3e38f, 1}, 1, 0, {{1, 2, 0.5}});
+    world.Make();
+    const absl::optional<uint64_t> first =
+        now > 1 ? absl::make_optional<uint64_t>(1) : absl::nullopt;
+    EXPECT_EQ(world.bad(), first) << now;
+  }
+}
+
 TEST(WholeStepTest, DiscountsStaleGradientsButNotStatistics) {
   StepWorld world(Mixed());
   world.consistency.discount_stale = true;

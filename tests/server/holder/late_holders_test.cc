@@ -87,7 +87,7 @@ class Job {
       Pump([&] { return HasArrived(push); });
     }
     for (const PushId push : pushes) {
-      Send(AddPush{push, director_->Count(1, 0, terms_), push == pushes.back()});
+      Send(AddPush{push, director_->Count(PushHeader(), 0, terms_), push == pushes.back()});
     }
     abandoned_ += director_->Make(terms_, [this](const StepOrder& order) { return Carry(order); })
                       .has_value();

@@ -69,7 +69,7 @@ TEST(GrpcSessionTest, TellsItsRevisionAndItsVersion) {
   ServerWorld world(Sync(1));
   const auto welcome = world.Join("a");  // who states neither
   ASSERT_THAT(welcome, IsOk());
-  EXPECT_EQ(welcome->protocol(), 2u);
+  EXPECT_EQ(welcome->protocol(), 3u);
   EXPECT_EQ(welcome->version(), kVersion);
 }
 
@@ -89,7 +89,7 @@ TEST_F(GrpcJoinTest, RefusesAWorkerOfARevisionThatItDoesNotServeBeforeItReadsThe
               }),
               IsError(Reason::kVersionMismatch,
                       AllOf(HasSubstr("the worker speaks revision 99 of the protocol (Sluice "
-                                      "9.9.0), the server serves revisions 0 to 2 (Sluice "),
+                                      "9.9.0), the server serves revisions 0 to 3 (Sluice "),
                             HasSubstr("; upgrade the server"))));
 }
 

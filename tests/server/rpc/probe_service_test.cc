@@ -98,7 +98,7 @@ TEST(GrpcProbeTest, AnswersBeforeAnybodyHasJoined) {
   const v1::EchoAnswer answer = prober.Echo();
   EXPECT_EQ(answer.bytes(), 0u);
   EXPECT_EQ(answer.version(), kVersion);
-  EXPECT_EQ(answer.protocol(), 2u);
+  EXPECT_EQ(answer.protocol(), 3u);
   EXPECT_FALSE(answer.shares_memory());
   prober.EndWrites();
   EXPECT_THAT(prober.Finish(), IsOk());

@@ -36,6 +36,12 @@ class GrpcPushTest : public TrainedServerTest {
   }
 };
 
+void AddMean(uint64_t offset, uint64_t count, float decay, v1::RunningMean* mean) {
+  mean->set_offset(offset);
+  mean->set_count(count);
+  mean->set_decay(decay);
+}
+
 TEST(GrpcHonestPushTest, TakesTheChunksOfAPushInAnyOrder) {
   ServerWorld world(Sync(1));
   ASSERT_THAT(world.Join("a"), IsOk());
@@ -227,6 +233,54 @@ TEST(GrpcSummaryTest, CountsTheSamplesOfItsSummary) {
   EXPECT_THAT(world.Push("b", 0, {0, 0, 8}), Applied(1));
   EXPECT_EQ(world.Pull("a", 1)->values, Values({7, 7, 5}));
   EXPECT_EQ(world.shard().Sessions()[0].loss, 0.25f);
+}
+
+// ---- Running means ----
+
+// In the header, and in the summary.
+TEST(GrpcRunningMeansTest, FollowThePushesOfStaleWorkers) {
+  const Layout layout =
+      LayoutOf({{"w", 1}, {"mean", 1, RangeKind::kStatistic}, {"var", 1, RangeKind::kStatistic}});
+  ServerWorld world(Async(1), layout);
+  for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
+  v1::PushHeader header = world.NextHeader("a", 0);
+  AddMean(1, 1, 0.5, header.add_running_means());
+  EXPECT_THAT(world.SendPush({HeaderOf(header), GradientOf(0, {1, 2, 3})}), Applied(1));
+  EXPECT_EQ(world.Pull("a", 1)->values, Values({9, 7, 3}));
+  v1::PushGradientsRequest summary = SummaryOf(1);
+  AddMean(1, 2, 0.25, summary.mutable_summary()->add_running_means());
+  EXPECT_THAT(
+      world.SendPush({HeaderOf(world.NextHeader("b", 0)), GradientOf(0, {1, 2, 3}), summary}),
+      Applied(2, 1));
+  EXPECT_EQ(world.Pull("a", 2)->values, Values({8, 3.75, 3.75}));
+}
+
+TEST(GrpcRunningMeansTest, AreRefusedInParametersAndBeyondTheVector) {
+  const Layout layout = LayoutOf({{"w", 2}, {"mean", 2, RangeKind::kStatistic}, {"b", 1}});
+  ServerWorld world(Async(1), layout);
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10, 10, 10}), IsOk());
+  const struct {
+    uint64_t offset, count;
+    const char* wrong;
+  } cases[] = {
+      {0, 1, "elements 0 to 1 have elements of \"w\", which is parameter, expected statistic"},
+      {1, 2, "are a part of a tensor"},
+      {3, 1, "are a part of a tensor"},
+      {2, 3, "have elements of \"b\""},
+      {4, 1, "have elements of \"b\""},
+      {5, 1, "are not in the vector, which has 5"},
+      {2, kLargest - 2, "are not in the vector"},
+  };
+  for (const auto& c : cases) {
+    v1::PushHeader header = world.NextHeader("a", 0);
+    AddMean(c.offset, c.count, 0.5, header.add_running_means());
+    EXPECT_THAT(world.SendPush({HeaderOf(header), GradientOf(0, Values(5, 1))}),
+                IsError(Reason::kBadArgument, HasSubstr(c.wrong)));
+  }
+  EXPECT_EQ(world.Counters(), "7 received: 7 rejected");
+  EXPECT_EQ(world.Pull("a", 0)->values, Values(5, 10));
 }
 
 TEST_F(GrpcPushTest, RefusesAChunkAfterTheSummary) {

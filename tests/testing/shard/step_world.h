@@ -17,7 +17,9 @@
 #include "common/base/parallel.h"
 #include "common/protocol/consistency.h"
 #include "common/protocol/optimizer_config.h"
+#include "common/protocol/protocol_types.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/running_means.h"
 #include "common/tensor/stripes.h"
 #include "gtest/gtest.h"
 #include "server/aggregation/staged_vector.h"
@@ -45,6 +47,14 @@ inline absl::optional<uint64_t> MakeOn(StripeExecutor& stripe, StepDirector& dir
   return ElementOf(bad);
 }
 
+// What a StepDirector reads of a push.
+inline PushHeader HeaderOf(uint32_t samples, const RunningMeans& means = {}) {
+  PushHeader header;
+  header.samples = samples;
+  if (!means.empty()) header.running_means = std::make_shared<const RunningMeans>(means);
+  return header;
+}
+
 // By default a step subtracts the reduced gradient.
 class StepWorld {
  public:
@@ -59,15 +69,17 @@ class StepWorld {
         executor_(layout, optimizer, Stripes(layout.size(), 1), 0, *parallel_),
         parameters_(layout.size()) {}
 
-  void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
+  void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0,
+           const RunningMeans& means = {}) {
     const std::unique_ptr<StagedVector> staged = Staged(gradient);
-    executor_.Add({staged.get(), director_.Count(samples, staleness, Terms({}))});
+    executor_.Add({staged.get(), director_.Count(HeaderOf(samples, means), staleness, Terms({}))});
   }
 
   // Keeps a gradient, the last of its step, which is added while the step is made.
-  void Keep(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
+  void Keep(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0,
+            const RunningMeans& means = {}) {
     last_ = Staged(gradient);
-    executor_.Keep({last_.get(), director_.Count(samples, staleness, Terms({}))});
+    executor_.Keep({last_.get(), director_.Count(HeaderOf(samples, means), staleness, Terms({}))});
   }
 
   // Makes a step, in which all groups have this learning rate. Returns the new parameters, or the

@@ -56,7 +56,7 @@ class SluiceSide final : public OptimizerSide {
         next_(layout.size()) {}
 
   void Step() override {
-    stripe_.Keep({&gradient_, director_.Count(1, 0, terms_)});
+    stripe_.Keep({&gradient_, director_.Count(PushHeader(), 0, terms_)});
     const StepVectors vectors = {current_.span(), next_.span(), nullptr};
     director_.Make(terms_, [&](const StepOrder& order) {
       return std::vector<StripeReport>{stripe_.Carry(order, vectors)};

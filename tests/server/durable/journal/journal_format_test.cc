@@ -34,6 +34,7 @@ StepRecord RecordOf(uint64_t step, uint32_t gradients) {
   record.terms.clip_norm = 0.75;
   record.terms.ordered = OrderedMomentum{true, 1.5};
   record.terms.momentum_divisor = 2.5;
+  record.terms.running_means = {{1, 3, 0.5f}};
   record.learning_rate = 0.1;
   record.checksum = 0xfedcba9876543210;
   SessionRecord worker;
@@ -106,6 +107,7 @@ TEST_F(JournalFormatTest, ComesBackWhole) {
   EXPECT_TRUE(step.record.terms.ordered->decays);
   EXPECT_EQ(step.record.terms.ordered->lateness, 1.5);
   EXPECT_EQ(step.record.terms.momentum_divisor, 2.5);
+  EXPECT_THAT(step.record.terms.running_means, ElementsAre(RunningMean{1, 3, 0.5f}));
   EXPECT_EQ(step.record.checksum, 0xfedcba9876543210);
   EXPECT_EQ(step.record.learning_rate, 0.1);
   ASSERT_THAT(step.record.contributors, SizeIs(1));

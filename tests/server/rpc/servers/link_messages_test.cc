@@ -31,6 +31,7 @@ StepOrder PrepareOrder() {
   order.optimizer.ordered = OrderedMomentum{true, 1.5};
   order.optimizer.momentum_divisor = 2.5;
   order.statistics_divisor = 2;
+  order.running_means = {{3, 5, 0.5f}};
   return order;
 }
 
@@ -86,6 +87,9 @@ TEST(CommandMessagesTest, NameTheFieldThatIsForged) {
   message = ToProto(HolderCommand(PrepareOrder()));
   message.mutable_step_order()->set_learning_rates(1, -1);
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("learning_rates")));
+  message = ToProto(HolderCommand(PrepareOrder()));
+  message.mutable_step_order()->mutable_running_means(0)->set_decay(2);
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("have decay 2")));
   message.mutable_step_order()->set_kind(v1::StepOrder::KIND_UNSPECIFIED);
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field kind")));
   message.mutable_add_push()->set_parameters(std::nanf(""));

@@ -132,27 +132,27 @@ TEST(GrpcConnectionTest, StatesItsRevisionOfTheProtocol) {
   ServerWorld world(Sync(1));
   GrpcConnectionOptions options;
   options.address = world.address().ToString();
-  options.revisions.newest = 3;
+  options.revisions.newest = 4;
   const auto connection = ConnectOverGrpc(options);
   ASSERT_THAT(connection, IsOk());
   EXPECT_THAT((*connection)->Join(WorkerRequest("a")),
               IsError(Reason::kVersionMismatch,
-                      AllOf(HasSubstr("speaks revision 3"), HasSubstr("upgrade the server"))));
+                      AllOf(HasSubstr("speaks revision 4"), HasSubstr("upgrade the server"))));
 }
 
 TEST(GrpcConnectionTest, EndsAtAServerOfARevisionThatIsTooOldForIt) {
   ServerWorld world(Sync(1));
   GrpcConnectionOptions options;
   options.address = world.address().ToString();
-  options.revisions.oldest = 3;
+  options.revisions.oldest = 4;
   const auto connection = ConnectOverGrpc(options);
   ASSERT_THAT(connection, IsOk());
   const JoinRequest request = WorkerRequest("a");
   EXPECT_THAT(
       (*connection)->Join(request),
       IsError(Reason::kVersionMismatch,
-              AllOf(HasSubstr("the server speaks revision 2 of the protocol"),
-                    HasSubstr("the worker needs 3 or later"), HasSubstr("upgrade the server"))));
+              AllOf(HasSubstr("the server speaks revision 3 of the protocol"),
+                    HasSubstr("the worker needs 4 or later"), HasSubstr("upgrade the server"))));
   // It has given its session up.
   EXPECT_THAT((*connection)->NextEvent(absl::ZeroDuration()),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("ended the session")));

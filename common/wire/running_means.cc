@@ -1,0 +1,34 @@
+#include "common/wire/running_means.h"
+
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/field.h"
+
+namespace sluice {
+
+void PutRunningMeans(const RunningMeans& means, RunningMeanMessages* messages) {
+  for (const RunningMean& mean : means) {
+    v1::RunningMean& message = *messages->Add();
+    message.set_offset(mean.begin);
+    message.set_count(mean.end - mean.begin);
+    message.set_decay(mean.decay);
+  }
+}
+
+absl::StatusOr<RunningMeans> ReadRunningMeans(const RunningMeanMessages& messages) {
+  RunningMeans means;
+  if (static_cast<size_t>(messages.size()) > kMostRunningMeans) {
+    return BadField("running_means", absl::StrCat("a list of ", messages.size()),
+                    absl::StrCat("at most ", kMostRunningMeans, "; join those that touch"));
+  }
+  means.reserve(static_cast<size_t>(messages.size()));
+  for (const v1::RunningMean& message : messages) {
+    means.push_back(RunningMeanOf(message.offset(), message.count(), message.decay()));
+  }
+  const absl::Status sound = CheckRunningMeans(means);
+  if (!sound.ok()) return sound;
+  return means;
+}
+
+}  // namespace sluice
