@@ -110,7 +110,10 @@ absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClie
   if (!connection.ok()) return connection.status();
   auto joining = std::make_unique<ParameterClient>(
       *std::move(connection), job_.context().push_encoding(), job_.context().pull_encoding());
-  if (role == SessionRole::kWorker) joining->CacheRows(job_.context().row_cache());
+  if (role == SessionRole::kWorker) {
+    joining->CacheRows(job_.context().row_cache());
+    joining->KeepRunningMeans(kept_means_);
+  }
   sluice::JoinRequest request = job_.context().Identity(role);
   request.layout = layout_;
   request.optimizer = optimizer_;
@@ -135,7 +138,13 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
   const SharedFloats gradient = {gradient_.floats, gradient_.owner};
   calls_->Drain();  // what is sent early
   const absl::optional<uint64_t> changed = sent_early_.FirstChanged(gradient.values);
+  const sluice::RunningMeans means = std::exchange(running_means_, {});
+  const absl::Status not_sent = CheckNotSentEarly(means);
   ForgetEarly();
+  if (!not_sent.ok()) {
+    client_->GiveUpEarly();
+    return not_sent;
+  }
   if (changed.has_value()) {
     client_->GiveUpEarly();
     return absl::FailedPreconditionError(
@@ -144,6 +153,7 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
                      "or send nothing "
                      "early (sluice_send_early(), or overlap in Python)"));
   }
+  client_->SetRunningMeans(means, gradient_.floats);
   calls_->Begin([this, gradient, rows = TakeRowGradients(), samples, loss] {
     if (!rows.empty()) client_->SetRows(rows);
     auto report = client_->PushPull(gradient, samples, loss, parameters_);

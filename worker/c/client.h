@@ -16,6 +16,7 @@
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/coverage.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/running_means.h"
 #include "worker/c/call_thread.h"
 #include "worker/c/job.h"
 #include "worker/c/sluice.h"
@@ -36,6 +37,8 @@ struct sluice_client {
 
   // The functions of sluice.h. They return FAILED_PRECONDITION when called out of turn.
   absl::Status SetRestore(sluice::ParameterClient::Restore restore);
+  absl::Status KeepRunningMeans(sluice::RunningMeans elements);
+  absl::Status SetRunningMeans(sluice::RunningMeans means);
   absl::Status BeginJoin();
   absl::Status BeginPush(uint32_t samples, absl::optional<float> loss);
   absl::Status BeginLeave();
@@ -59,6 +62,7 @@ struct sluice_client {
   enum class Part { kNew, kJoined, kLeft };
 
   absl::Status CheckJoined(absl::string_view call) const;
+  absl::Status CheckNotSentEarly(const sluice::RunningMeans& means) const;
   void NoteComplete(const absl::Status& called, const sluice::ParameterClient& observer);
   bool has_one_buffer() const {
     return layout_.size() > 0 && parameters_.data() == gradient_.floats.data();
@@ -83,6 +87,8 @@ struct sluice_client {
   std::unique_ptr<sluice::ParameterClient> observer_;      // from AwaitEnd() to the report
   std::map<uint32_t, sluice::RowPull> prefetched_;         // by table; `calls_` alone uses it
   std::map<uint32_t, sluice::RowGradient> row_gradients_;  // of the next push, by table
+  sluice::RunningMeans kept_means_;                        // that were named before the join
+  sluice::RunningMeans running_means_;                     // of the next push
   sluice::GradientFingerprints sent_early_;
   sluice::Coverage early_coverage_;          // of them
   absl::optional<sluice::Step> final_step_;  // after AwaitEnd()

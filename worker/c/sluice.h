@@ -112,7 +112,7 @@ typedef struct {
   const uint32_t* shape; /* `dimensions` numbers; may be NULL for a scalar */
   size_t dimensions;
   /* SLUICE_PARAMETER: the optimizer applies the gradient. SLUICE_STATISTIC: workers push values,
-   * and the new value is their mean (running statistics of batch normalization). */
+   * and the new value is their mean; see also sluice_keep_running_means(). */
   int32_t kind;
   int32_t type; /* SLUICE_FLOAT32 … */
 } sluice_tensor;
@@ -207,6 +207,31 @@ SLUICE_API sluice_code sluice_join(sluice_client* client);
  * client holds. Then waits until the job's mode lets this worker go on, and pulls the parameters to
  * go on with. `loss` is the batch's mean, which the server shows and judges; it may be NULL. */
 SLUICE_API sluice_code sluice_push(sluice_client* client, uint32_t samples, const float* loss);
+
+/* Elements that are exponential moving averages, such as the averages of batch normalization: each
+ * batch makes such an element m times its value, plus 1 - m times what the batch has. `decay` is
+ * the product of m over the batches since the parameters were pulled: so much of what was pulled is
+ * left in the element. proto/sluice/v1/tensor.proto has the arithmetic. */
+typedef struct {
+  uint64_t offset;
+  uint64_t count;
+  float decay; /* 0 to 1 */
+} sluice_running_mean;
+
+/* Names the elements that may be running means, ascending and without overlaps; `decay` is not
+ * read. They are in tensors of kind SLUICE_STATISTIC, or sluice_join() refuses them. Called before
+ * sluice_join(). Without it the averages of asynchronous workers fall behind, the more workers the
+ * further: a stale push replaces what the others have added. */
+SLUICE_API sluice_code sluice_keep_running_means(sluice_client* client,
+                                                 const sluice_running_mean* means, size_t count);
+
+/* Says how much of what was pulled is left in these elements, for the next sluice_push(): before
+ * it, and after their values were written to the gradient's buffer, once. In asynchronous modes the
+ * function replaces these values by what the batches have added, so do not send them early. After
+ * an error write the values anew, and call this again. Elements that are not named are pushed as
+ * they are. */
+SLUICE_API sluice_code sluice_set_running_means(sluice_client* client,
+                                                const sluice_running_mean* means, size_t count);
 
 /* Ends this worker's part: the others no longer wait for it. */
 SLUICE_API sluice_code sluice_leave(sluice_client* client);

@@ -139,6 +139,8 @@ void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
 
 absl::Span<float> FlatModel::values() { return SpanOf(values_); }
 
+absl::Span<float> FlatModel::gradients() { return SpanOf(gradients_); }
+
 SharedFloats FlatModel::shared_gradients() const { return ShareFlat(gradients_); }
 
 std::vector<GradientView> FlatModel::gradient_views() const {

@@ -73,8 +73,9 @@ class FlatModel {
 
   // The parameters whose gradients are views, in the layout's order.
   std::vector<GradientView> gradient_views() const;
-  // Returns the same buffer as GatherGradients(), without copying anything into it.
+  // Return the same buffer as GatherGradients(), without copying anything into it.
   SharedFloats shared_gradients() const;
+  absl::Span<float> gradients();
 
   // Copies the tensors that are not views into values(), and returns it. Call it after something
   // other than this class has changed the module's tensors, and before values() is read.

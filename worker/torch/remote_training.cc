@@ -40,10 +40,14 @@ OptimizerConfig WithTables(OptimizerConfig config, const FlatModel& model) {
 
 // Opens a session for `model`, whose values it sends or replaces.
 std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRole role,
-                                         const OptimizerConfig& config, FlatModel& model) {
+                                         const OptimizerConfig& config, FlatModel& model,
+                                         const RunningMeans& means) {
   auto client = std::make_unique<ParameterClient>(ValueOrThrow(context.Connect()),
                                                   context.push_encoding(), context.pull_encoding());
-  if (role == SessionRole::kWorker) client->CacheRows(context.row_cache());
+  if (role == SessionRole::kWorker) {
+    client->CacheRows(context.row_cache());
+    client->KeepRunningMeans(means);
+  }
   JoinRequest request = context.Identity(role);
   request.layout = model.layout();
   request.optimizer = config;
@@ -66,6 +70,7 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
                                const absl::optional<LocalSteps>& local, Overlap overlap)
     : context_(context),
       model_(model, !local.has_value()),
+      norms_(model, model_.layout()),
       config_(WithTables(ConfigFor(config, local), model_)) {
   if (local.has_value() && !model_.embeddings().empty()) {
     throw std::invalid_argument(
@@ -83,7 +88,8 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
         "another push encoding");
   }
   ThrowIfError(CheckFits(config_, model_.layout()));
-  client_ = JoinJob(context_, SessionRole::kWorker, config_, model_);
+  client_ = JoinJob(context_, SessionRole::kWorker, config_, model_,
+                    local.has_value() ? RunningMeans() : norms_.elements());
   EndStep(RoundReport{client_->step()});
   if (overlap == Overlap::kBackward) {
     background_ = std::make_unique<SerialExecutor>();
@@ -150,6 +156,7 @@ void RemoteTraining::BeginStep() {
 // Only a step that succeeded gets here: after an error gradients stay, and may be pushed again.
 void RemoteTraining::EndStep(const RoundReport& report) {
   for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->ForgetGradients();
+  norms_.NotePull();
   last_report_ = report;
   welcome_ = client_->welcome();
   if (context_.trace() != nullptr) computing_since_ = context_.trace()->Now();
@@ -205,6 +212,9 @@ void RemoteTraining::TraceCompute() const {
 RoundReport RemoteTraining::PushGradients(const SharedFloats& gradient, uint32_t samples,
                                           absl::optional<float> loss) {
   CheckSentEarly(gradient);
+  if (!client_->welcome().consistency.CountsFreshOnly()) {
+    client_->SetRunningMeans(norms_.Decays(), model_.gradients());
+  }
   const RoundReport report =
       ValueOrThrow(client_->PushPull(gradient, samples, loss, model_.values()));
   model_.ScatterValues();
@@ -252,7 +262,7 @@ void RemoteTraining::AwaitEndOfTraining() {
   // Pushes the remaining local steps first, because JoinJob() overwrites the model's parameters.
   if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
   // Observes before it leaves, because a server without sessions would end.
-  observer_ = JoinJob(context_, SessionRole::kObserver, config_, model_);
+  observer_ = JoinJob(context_, SessionRole::kObserver, config_, model_, {});
   Leave();
   ThrowIfError(observer_->AwaitEnd(model_.values()));
   rows_->Use(*observer_);

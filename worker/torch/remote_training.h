@@ -17,6 +17,7 @@
 #include "common/protocol/protocol_types.h"
 #include "worker/client/gradient_fingerprints.h"
 #include "worker/client/parameter_client.h"
+#include "worker/torch/batch_norms.h"
 #include "worker/torch/client_rows.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/gradient_watch.h"
@@ -69,6 +70,7 @@ class RemoteTraining {
 
   const WorkerContext& context_;
   FlatModel model_;
+  BatchNorms norms_;
   std::unique_ptr<LocalTraining> local_;  // null without local steps
   RoundReport last_report_;
   Welcome welcome_;  // the client's, when the last step ended

@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import recorded_tests  # noqa: E402
 
 WORKER = os.path.abspath("tests/worker/c/worker")
+MEAN_WORKER = os.path.abspath("tests/worker/c/mean_worker")
 CHECKPOINT_READER = os.path.abspath("tests/worker/c/checkpoint_reader")
 TABLE_WORKER = os.path.abspath("tests/worker/c/table_worker")
 STEPS = 20
@@ -77,6 +78,26 @@ class CTest(unittest.TestCase):
                 "at the end: step 1",
                 "followed step 0, parameter 100, then step 1, parameter 99.5; ended"):
             self.assertIn(line, ended.stdout.splitlines())
+
+    def test_a_running_mean_follows_the_batches_of_stale_workers(self):
+        for servers in (1, 2):
+            self.train_means(servers)
+
+    def train_means(self, servers):
+        launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(servers + 2)]
+        ended = run([*launch, MEAN_WORKER, "5", "--mode=async", f"--servers={servers}"])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        said = ended.stdout.splitlines()
+        # Each of ten batches halves it, however stale they are.
+        self.assertEqual(said.count(f"weight 90, mean {1024 / 2**10:.3f}"), 2, ended.stdout)
+        for line in (
+                'parameter: the running means of elements 0 to 1 have elements of "weight", which is parameter, expected '
+                "statistic",
+                "endless: the running means of elements 1 to 18446744073709551615 are not in the vector, which has 2",
+                "growing: the running means of elements 1 to 2 have decay 1.5, expected 0 to 1",
+                "early: sluice_set_running_means() was called before sluice_join()",
+                "late: sluice_keep_running_means() may be called before sluice_join() only"):
+            self.assertEqual(said.count(line), 2, ended.stdout)
 
     def test_workers_train_a_table(self):
         for servers in (1, 2):

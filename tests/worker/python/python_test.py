@@ -218,6 +218,31 @@ class ScenarioTest(unittest.TestCase):
             said, errors = worker.communicate("go on\n", timeout=100)
             self.assertEqual(said, "row -1.0 step 3 applied\n", errors)
 
+    def test_the_averages_of_stale_workers_follow_the_batches_of_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = [os.path.abspath("server/sluice_server"), f"--listen=unix:{folder}/server", "--workers=3", "--mode=async"]
+            self.addCleanup(ServerElsewhereTest.end, started(words))
+            workers = [started([*SCENARIOS, "normalizes_when_told", f"--server=unix:{folder}/server", f"--name={name}"])
+                       for name in "abc"]
+            for worker in workers:
+                self.addCleanup(ServerElsewhereTest.end, worker)
+            for worker in workers:
+                self.assertEqual(worker.stdout.readline(), "joined\n")
+            mean, variance = 0.0, 1.0  # of a process that sees all batches one after the other
+            for step in range(9):
+                worker = workers[step % 3]
+                worker.stdin.write(f"{8 * step}\n")
+                worker.stdin.flush()
+                mean, variance = 0.5 * mean + 0.5 * 8 * step, 0.5 * variance
+                said = worker.stdout.readline().split()
+                self.assertAlmostEqual(float(said[1]), mean, places=3)
+                self.assertAlmostEqual(float(said[3]), variance, places=3)
+                self.assertEqual(said[5], str(min(step, 2)))
+            for value in ("set 100", "set 50"):
+                workers[0].stdin.write(value + "\n")
+                workers[0].stdin.flush()
+                self.assertIn(f"mean {value.split()[1]}.0 variance", workers[0].stdout.readline())
+
     def test_what_users_do_to_embeddings(self):
         said = self.play("embeddings_and_what_users_do", 1)
         self.assertIn("rows [[-1.5, -1.5], [-1.5, -1.5], [0.0, 0.0]]", said)

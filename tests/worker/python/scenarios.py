@@ -326,6 +326,23 @@ def pushes_when_told(job):
     optimizer.leave()
 
 
+def normalizes_when_told(job):
+    """Each line has the value of a batch of equal rows. What is set by hand is a value, as in a step without a batch."""
+    model = nn.Sequential(nn.BatchNorm1d(1, momentum=0.5), nn.InstanceNorm1d(1, track_running_stats=True))
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    say("joined")
+    for line in sys.stdin:
+        optimizer.zero_grad()
+        if line.startswith("set"):
+            model[0].running_mean.fill_(float(line.split()[1]))
+        else:
+            model[0](torch.full((4, 1), float(line))).sum().backward()
+        optimizer.step()
+        say("mean", model[0].running_mean.item(), "variance", round(model[0].running_var.item(), 5), "stale",
+            optimizer.last.staleness)
+    optimizer.leave()
+
+
 def follows(job):
     """A worker also follows its own job, which ends with what follows it."""
     model, seen = linear(), linear(bias=7)

@@ -399,6 +399,47 @@ TEST_F(RemoteOptimizerTest, MakesStatisticsTheMeanOfTheWorkersAndEvaluatesWithTh
   }
 }
 
+// Each worker's batches are of equal rows, so their averages are known. All workers pull, then each
+// pushes in turn: the averages are those of a process that has seen all batches one after the
+// other.
+void TrainOnStaleNorms(const std::vector<const Job*>& jobs, Overlap overlap) {
+  class Normed : public torch::nn::Module {
+   public:
+    Normed() : norm(register_module("norm", torch::nn::BatchNorm1d(1))) {}
+    torch::nn::BatchNorm1d norm;
+  };
+  std::vector<std::unique_ptr<Normed>> models;
+  std::vector<std::unique_ptr<RemoteOptimizer>> optimizers;
+  for (const Job* const job : jobs) {
+    models.push_back(std::make_unique<Normed>());
+    optimizers.push_back(std::make_unique<RemoteOptimizer>(*job, *models.back(), Options(0.1),
+                                                           absl::nullopt, overlap));
+  }
+  double mean = 0;
+  double variance = 1;
+  for (int round = 0; round < 4; ++round) {
+    for (size_t i = 0; i < models.size(); ++i) {
+      const float value = static_cast<float>(5 * round + 3 * i);
+      optimizers[i]->zero_grad();
+      models[i]->norm->forward(torch::full({8, 1}, value)).sum().backward();
+      optimizers[i]->step();
+      mean = 0.9 * mean + 0.1 * value;
+      variance *= 0.9;
+      EXPECT_NEAR(models[i]->norm->running_mean.item<double>(), mean, 1e-3);
+      EXPECT_NEAR(models[i]->norm->running_var.item<double>(), variance, 1e-3);
+    }
+  }
+}
+
+TEST_F(RemoteOptimizerTest, StaleAveragesFollowTheBatchesOfAllWorkers) {
+  for (const Overlap overlap : {Overlap::kOff, Overlap::kBackward}) {
+    JobWorld world(Async(1));
+    std::vector<const Job*> jobs;
+    for (int i = 0; i < 6; ++i) jobs.push_back(&world.JobOf("worker" + std::to_string(i)));
+    TrainOnStaleNorms(jobs, overlap);
+  }
+}
+
 TEST_F(RemoteOptimizerTest, LeavesAFrozenParameterWhereItIs) {
   JobWorld world(Sync(kWorkers));
   const Values frozen = {0.1f, 1.4f, -1e-20f, 3e30f};

@@ -9,6 +9,7 @@
 #include "tools/bench/staleness/torch_learned_model.h"
 #include "worker/data/load_dataset.h"
 #include "worker/data/sampler.h"
+#include "worker/torch/batch_norms.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/guarded.h"
 #include "worker/torch/threads.h"
@@ -21,7 +22,10 @@ namespace {
 class Replica {
  public:
   Replica(std::unique_ptr<LearnedModel> model, const absl::optional<OptimizerConfig>& local)
-      : model_(std::move(model)), flat_(model_->module()), local_(local) {
+      : model_(std::move(model)),
+        flat_(model_->module()),
+        norms_(model_->module(), flat_.layout()),
+        local_(local) {
     if (local.has_value()) optimizer_ = MakeTorchOptimizer(*local, model_->module());
   }
 
@@ -31,6 +35,7 @@ class Replica {
   void Load(absl::Span<const float> parameters) {
     std::copy(parameters.begin(), parameters.end(), flat_.values().begin());
     flat_.ScatterValues();
+    norms_.NotePull();
   }
 
   // Computes the gradient of the batch, takes a step if the replica has an optimizer, and returns
@@ -46,6 +51,9 @@ class Replica {
     return loss.item<float>();
   }
 
+  // Of gradients; parameters have none.
+  RunningMeans Means() const { return optimizer_ == nullptr ? norms_.Decays() : RunningMeans(); }
+
   std::vector<float> Result() {
     const absl::Span<const float> result =
         optimizer_ == nullptr ? flat_.GatherGradients().values : flat_.GatherValues();
@@ -55,6 +63,7 @@ class Replica {
  private:
   const std::unique_ptr<LearnedModel> model_;
   FlatModel flat_;
+  BatchNorms norms_;
   const absl::optional<OptimizerConfig> local_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;  // null: it computes gradients
 };
@@ -84,6 +93,7 @@ class TorchWorkload final : public Workload {
       computed.samples += static_cast<uint32_t>(rows.size());
     }
     computed.values = replica.Result();
+    computed.means = replica.Means();
     return computed;
   }
 

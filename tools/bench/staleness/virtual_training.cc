@@ -13,6 +13,7 @@
 #include "common/tensor/shared_floats.h"
 #include "common/tensor/tensor_chunk.h"
 #include "server/shard/shard.h"
+#include "worker/client/pulled_means.h"
 
 namespace sluice::bench {
 namespace {
@@ -206,6 +207,12 @@ absl::Status VirtualRun::ComputeAndPush(uint32_t index) {
   header.incarnation = worker.pulled.incarnation;
   header.samples = computed.samples;
   header.loss = computed.loss;
+  if (!options_.shard.consistency.CountsFreshOnly() && !computed.means.empty()) {
+    PulledMeans pulled(computed.means);
+    pulled.Keep(worker.parameters->values.span());
+    header.running_means = std::make_shared<const RunningMeans>(
+        pulled.Subtract(computed.means, absl::MakeSpan(computed.values)));
+  }
   const absl::Status pushed = Push(header, Share(std::move(computed.values)));
   if (!pushed.ok()) return pushed;
   Pull(index);

@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/running_means.h"
 
 namespace sluice::bench {
 
@@ -16,6 +17,7 @@ struct Computed {
   std::vector<float> values;  // a gradient with the statistics; parameters after local steps
   float loss = 0;             // mean over its batches
   uint32_t samples = 0;       // in its batches
+  RunningMeans means;         // how much of what was pulled is left in the statistics
 };
 
 // Batches are numbered from 0 over all epochs. A batch has the same samples whoever computes it.

@@ -62,6 +62,10 @@ class Status(ctypes.Structure):
                 ("step", ctypes.c_uint64), ("learning_rate_factor", ctypes.c_double), ("complete", ctypes.c_int32)]
 
 
+class RunningMean(ctypes.Structure):
+    _fields_ = [("offset", ctypes.c_uint64), ("count", ctypes.c_uint64), ("decay", ctypes.c_float)]
+
+
 class Followed(ctypes.Structure):
     _fields_ = [("step", ctypes.c_uint64), ("incarnation", ctypes.c_uint64), ("ended", ctypes.c_int32)]
 
@@ -90,6 +94,8 @@ _FUNCTIONS = {
                                               ctypes.c_void_p, _HANDLE, ctypes.POINTER(_HANDLE)]),
     "sluice_client_free": (None, [_HANDLE]),
     "sluice_set_restore": (ctypes.c_int32, [_HANDLE, Restore, ctypes.c_void_p]),
+    "sluice_keep_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
+    "sluice_set_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
     "sluice_join": (ctypes.c_int32, [_HANDLE]),
     "sluice_push": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_float)]),
     "sluice_leave": (ctypes.c_int32, [_HANDLE]),

@@ -13,6 +13,7 @@ from sluice._library import library
 from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import DivergedError, ModelError, RemoteError
 from sluice.job import Job, check_not_forked, forked
+from sluice.batch_norms import BatchNorms
 from sluice.model import FlatModel, Named, named_statistics
 
 _CHUNK = 1 << 18  # elements: what is sent early is as large as the library's own chunks
@@ -146,6 +147,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._pushes_rows = False  # the call that Ctrl-C has interrupted, if any, is a push
         if self._embeddings:
             self._add_tables()
+        self._norms = BatchNorms(None if local_steps else model, self._flat)
+        self._client.keep_running_means(*self._norms.elements())
         self._client.call(library.sluice_join)
         self._flat.scatter_values(frozen=True)
         if local_steps and elasticity != 1:
@@ -320,6 +323,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for index, embedding in enumerate(self._embeddings.values()):
             self._client.set_row_gradients(index, *embedding.gradient())
         value = None if loss is None else ctypes.byref(ctypes.c_float(loss))
+        self._client.set_running_means(*self._norms.decays())
         self._pushes_rows = True
         self._end_push(self._client.push(min(samples, _MOST_SAMPLES), value))
 
@@ -335,6 +339,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Copies what was pulled, also if Ctrl-C came before or while that was done."""
         if self._client.pulling:
             self._flat.scatter_values()
+            self._norms.note_pull()
             self._client.pulling = False
 
     def _take_local_step(self, samples: int, loss: Optional[float]) -> None:
@@ -552,6 +557,12 @@ class _Client:
 
     def push(self, samples: int, loss: Any) -> Round:
         return self.call(library.sluice_push, samples, loss, pulls=True)
+
+    def keep_running_means(self, means: Any, count: int) -> None:
+        _library.check(library.sluice_keep_running_means(self.handle, means, count))
+
+    def set_running_means(self, means: Any, count: int) -> None:
+        _library.check(library.sluice_set_running_means(self.handle, means, count))
 
     def set_tables(self, tables: List[_library.Table]) -> None:
         _library.check(library.sluice_set_tables(self.handle, (_library.Table * len(tables))(*tables), len(tables)))

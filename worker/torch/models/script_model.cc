@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "worker/torch/batch_norms.h"
 
 namespace sluice {
 namespace {
@@ -20,10 +23,21 @@ namespace nn = torch::nn;
 
 // Holds the tensors of one submodule, so that the tensors of a script lie in modules of LibTorch
 // under the same names.
-class Names final : public nn::Module {
+class Names final : public nn::Module, public BatchNormHolder {
  public:
+  bool is_batch_norm() const override { return is_batch_norm_; }
+  absl::optional<double> momentum() const override { return momentum_; }
+
+  // `script` has the tensors of this module.
+  void Take(const torch::jit::Module& script) {
+    const auto momentum = script.type()->findConstant("momentum");  // PyTorch's own has one
+    is_batch_norm_ = absl::StartsWith(script.type()->name()->name(), "BatchNorm") &&
+                     momentum.has_value() && (momentum->isDouble() || momentum->isNone());
+    if (is_batch_norm_ && momentum->isDouble()) momentum_ = momentum->toDouble();
+  }
+
   // The module of these names below this one.
-  nn::Module& At(const std::vector<std::string>& path) {
+  Names& At(const std::vector<std::string>& path) {
     Names* at = this;
     for (const std::string& name : path) {
       std::shared_ptr<Names>& child = at->children_[name];
@@ -35,6 +49,8 @@ class Names final : public nn::Module {
 
  private:
   std::map<std::string, std::shared_ptr<Names>> children_;
+  bool is_batch_norm_ = false;
+  absl::optional<double> momentum_;
 };
 
 class ScriptModel final : public Classifier {
@@ -47,6 +63,10 @@ class ScriptModel final : public Classifier {
     for (const auto& buffer : script_.named_buffers()) {
       const auto [module, name] = PlaceOf(buffer.name);
       module->register_buffer(name, buffer.value);
+    }
+    for (const auto& module : script_.named_modules()) {
+      if (module.name.empty() || !module.value.hasattr("running_mean")) continue;
+      NamesOf(module.name)->Take(module.value);
     }
   }
 
@@ -62,14 +82,18 @@ class ScriptModel final : public Classifier {
  private:
   // The module that holds the tensor, and the tensor's name in it.
   std::pair<nn::Module*, std::string> PlaceOf(const std::string& full_name) {
+    const size_t dot = full_name.rfind('.');
+    if (dot == std::string::npos) return {this, full_name};
+    return {NamesOf(full_name.substr(0, dot)), full_name.substr(dot + 1)};
+  }
+
+  // Those of a submodule.
+  Names* NamesOf(const std::string& full_name) {
     std::vector<std::string> path = absl::StrSplit(full_name, '.');
-    const std::string name = std::move(path.back());
-    path.pop_back();
-    if (path.empty()) return {this, name};
     std::shared_ptr<Names>& top = tops_[path.front()];
     if (top == nullptr) top = register_module(path.front(), std::make_shared<Names>());
     path.erase(path.begin());
-    return {&top->At(path), name};
+    return &top->At(path);
   }
 
   torch::jit::Module script_;

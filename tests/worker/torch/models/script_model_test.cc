@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/process/process.h"
 #include "tests/testing/process/programs.h"
+#include "worker/torch/batch_norms.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/models/models.h"
 
@@ -63,6 +64,26 @@ TEST_P(ScriptModelTest, HasTheNamesOfPythonsStateDict) {
                          "scale", "body.1.weight", "body.1.bias", "body.2.weight", "body.2.bias",
                          "head.weight", "head.bias", "body.2.running_mean", "body.2.running_var",
                          "body.2.num_batches_tracked"));
+}
+
+TEST_P(ScriptModelTest, TellsHowMuchItsBatchNormKeeps) {
+  Write(path_, GetParam());
+  const auto model = LoadScriptModel(path_, SampleForm());
+  FlatModel flat(*model);
+  BatchNorms norms(*model, flat.layout());
+  const torch::Tensor mean = model->named_buffers()["body.2.running_mean"];
+  const torch::Tensor count = model->named_buffers()["body.2.num_batches_tracked"];
+  model->train();
+  mean.fill_(1e6);
+  for (int i = 0; i < 3; ++i) model->forward(torch::ones({2, 1, 28, 28}));
+  if (count.item<int64_t>() == 0) {  // a trace does not train it
+    EXPECT_TRUE(norms.Decays().empty());
+    return;
+  }
+  ASSERT_EQ(norms.Decays().size(), 1u);
+  const float decay = norms.Decays()[0].decay;
+  EXPECT_EQ(decay, 0.729f);
+  EXPECT_NEAR(mean[0].item<float>() / 1e6, decay, 1e-4);
 }
 
 // The tensors of the script itself are views of the flat vector.
