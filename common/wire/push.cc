@@ -75,6 +75,10 @@ absl::StatusOr<std::shared_ptr<const Attachments>> ReadAttachments(const v1::Pus
 absl::StatusOr<std::shared_ptr<const RunningMeans>> ReadShared(
     const RunningMeanMessages& messages) {
   if (messages.empty()) return nullptr;
+  if (static_cast<size_t>(messages.size()) > kMostRunningMeans) {
+    return BadField("running_means", absl::StrCat("a list of ", messages.size()),
+                    absl::StrCat("at most ", kMostRunningMeans, "; join those that touch"));
+  }
   auto means = ReadRunningMeans(messages);
   if (!means.ok()) return means.status();
   return std::make_shared<const RunningMeans>(*std::move(means));

@@ -2,9 +2,6 @@
 
 #include <cstddef>
 
-#include "absl/strings/str_cat.h"
-#include "common/wire/field.h"
-
 namespace sluice {
 
 void PutRunningMeans(const RunningMeans& means, RunningMeanMessages* messages) {
@@ -18,10 +15,6 @@ void PutRunningMeans(const RunningMeans& means, RunningMeanMessages* messages) {
 
 absl::StatusOr<RunningMeans> ReadRunningMeans(const RunningMeanMessages& messages) {
   RunningMeans means;
-  if (static_cast<size_t>(messages.size()) > kMostRunningMeans) {
-    return BadField("running_means", absl::StrCat("a list of ", messages.size()),
-                    absl::StrCat("at most ", kMostRunningMeans, "; join those that touch"));
-  }
   means.reserve(static_cast<size_t>(messages.size()));
   for (const v1::RunningMean& message : messages) {
     means.push_back(RunningMeanOf(message.offset(), message.count(), message.decay()));

@@ -1,6 +1,7 @@
 #include "tests/simulation/chaos.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -115,12 +116,15 @@ uint64_t Chaos::DrawStep() {
   return step - std::min(step, dice_.Between(1, 4));
 }
 
-// Null if the model has no statistics.
-std::shared_ptr<const RunningMeans> Chaos::DrawRunningMeans() {
+// The number of the push decides, not the dice: so seeds go on playing what they have played. Null
+// if the model has no statistics.
+std::shared_ptr<const RunningMeans> Chaos::RunningMeansOf(Sequence sequence) const {
+  const std::array<float, 3> decays = {0.25f, 0.5f, 1};
   RunningMeans means;
   for (const LayoutRange& range : scenario_.layout.ranges()) {
     if (range.kind != RangeKind::kStatistic) continue;
-    means.push_back({range.offset, range.end(), dice_.Of({0.25f, 0.5f, 1.0f})});
+    const float decay = decays.at((sequence.value() + range.offset) % decays.size());
+    means.push_back({range.offset, range.end(), decay});
   }
   return means.empty() ? nullptr : std::make_shared<const RunningMeans>(std::move(means));
 }
@@ -132,7 +136,7 @@ PushHeader Chaos::NextHeader(SimulatedProcess& process, uint64_t step) {
   header.step = Step(step);
   header.incarnation = world_.oracle().incarnation();
   header.samples = static_cast<uint32_t>(dice_.Between(1, 4));
-  if (dice_.Percent(50)) header.running_means = DrawRunningMeans();
+  if (header.sequence.value() % 2 == 1) header.running_means = RunningMeansOf(header.sequence);
   return header;
 }
 

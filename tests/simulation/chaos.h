@@ -39,7 +39,7 @@ class Chaos {
   bool Join(SimulatedProcess& process);
   bool IsAlive(const SimulatedProcess& process) const;
   std::vector<SimulatedProcess*> Alive();
-  std::shared_ptr<const RunningMeans> DrawRunningMeans();
+  std::shared_ptr<const RunningMeans> RunningMeansOf(Sequence sequence) const;
   PushHeader NextHeader(SimulatedProcess& process, uint64_t step);
   uint64_t Push(SimulatedProcess& process, const PushHeader& header);
   // Sends the rest of a push and finishes it.

@@ -219,17 +219,17 @@ typedef struct {
 } sluice_running_mean;
 
 /* Names the elements that may be running means, ascending and without overlaps; `decay` is not
- * read. They are in tensors of kind SLUICE_STATISTIC, or sluice_join() refuses them. Called before
+ * read. They are whole tensors of kind SLUICE_STATISTIC; others are refused. Called before
  * sluice_join(). Without it the averages of asynchronous workers fall behind, the more workers the
  * further: a stale push replaces what the others have added. */
 SLUICE_API sluice_code sluice_keep_running_means(sluice_client* client,
                                                  const sluice_running_mean* means, size_t count);
 
 /* Says how much of what was pulled is left in these elements, for the next sluice_push(): before
- * it, and after their values were written to the gradient's buffer, once. In asynchronous modes the
- * function replaces these values by what the batches have added, so do not send them early. After
- * an error write the values anew, and call this again. Elements that are not named are pushed as
- * they are. */
+ * it, and after their values were written to the gradient's buffer, once. In asynchronous modes
+ * sluice_push() replaces these values by what the batches have added, so do not send them early.
+ * After an error write the values anew, and call this again. Elements that are not named are pushed
+ * as they are. */
 SLUICE_API sluice_code sluice_set_running_means(sluice_client* client,
                                                 const sluice_running_mean* means, size_t count);
 

@@ -609,6 +609,21 @@ TEST(WirePushHeaderTest, RefusesRunningMeansThatAreNone) {
   }
 }
 
+// Those of a step are the union of its gradients', and may be more than one push may name.
+TEST(WirePushHeaderTest, RefusesMoreRunningMeansThanAPushMayName) {
+  v1::PushHeader header = Text<v1::PushHeader>("sequence: 1 samples: 1");
+  for (uint64_t i = 0; i < 65'537; ++i) {
+    v1::RunningMean& mean = *header.add_running_means();
+    mean.set_offset(i);
+    mean.set_count(1);
+  }
+  EXPECT_THAT(FromProto(header),
+              RefusesField("running_means", "a list of 65537, expected at most 65536"));
+  EXPECT_THAT(ReadRunningMeans(header.running_means()), IsOk());
+  header.mutable_running_means()->RemoveLast();
+  EXPECT_THAT(FromProto(header), IsOk());
+}
+
 TEST(WirePushOutcomeTest, ReadsEveryField) {
   const auto outcome = FromProto(Text<v1::PushGradientsResponse>(kDuplicateResponse));
   ASSERT_THAT(outcome, IsOk());
