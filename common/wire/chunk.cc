@@ -193,28 +193,7 @@ absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMem
   if (!message.has_chunk()) {
     return MakeError(Reason::kBadArgument, "a message after the header holds no chunk");
   }
-  const uint64_t offset = message.chunk().offset();
-  if (message.chunk().of_vector() && !message.chunk().has_encoding()) {
-    return MakeError(Reason::kBadChunk,
-                     absl::StrCat("chunk at offset ", offset,
-                                  " is one of the whole vector (field of_vector) without an "
-                                  "encoding; send each server the elements of its stripe"));
-  }
-  if (message.chunk().has_shared()) return Find(message.chunk(), memory);
-  auto payload =
-      std::make_shared<const std::string>(std::move(*message.mutable_chunk()->mutable_payload()));
-  if (message.chunk().has_encoding()) return Encoded(message.chunk(), std::move(payload));
-  if (message.chunk().has_checksum()) {
-    const absl::Status intact =
-        CompareChecksums(offset, Checksum(*payload), message.chunk().checksum());
-    if (!intact.ok()) return intact;
-  }
-  if (payload->size() % sizeof(float) != 0) return BrokenElement(offset, payload->size());
-  TensorChunk chunk;
-  chunk.offset = offset;
-  chunk.pieces.push_back(PieceAt(payload->data(), payload->size() / sizeof(float)));
-  chunk.owner = std::move(payload);
-  return chunk;
+  return TakeChunk(message.mutable_chunk(), memory);
 }
 
 }  // namespace
@@ -271,6 +250,37 @@ template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureRequest>(const grpc:
                                                                      const SenderMemory& memory);
 template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureResponse>(const grpc::ByteBuffer& bytes,
                                                                       const SenderMemory& memory);
+
+absl::StatusOr<TensorChunk> TakeChunk(v1::TensorChunk* message, const SenderMemory& memory) {
+  const uint64_t offset = message->offset();
+  if (message->of_vector() && !message->has_encoding()) {
+    return MakeError(Reason::kBadChunk,
+                     absl::StrCat("chunk at offset ", offset,
+                                  " is one of the whole vector (field of_vector) without an "
+                                  "encoding; send each server the elements of its stripe"));
+  }
+  if (message->has_shared()) return Find(*message, memory);
+  auto payload = std::make_shared<const std::string>(std::move(*message->mutable_payload()));
+  if (message->has_encoding()) return Encoded(*message, std::move(payload));
+  if (message->has_checksum()) {
+    const absl::Status intact = CompareChecksums(offset, Checksum(*payload), message->checksum());
+    if (!intact.ok()) return intact;
+  }
+  if (payload->size() % sizeof(float) != 0) return BrokenElement(offset, payload->size());
+  TensorChunk chunk;
+  chunk.offset = offset;
+  chunk.pieces.push_back(PieceAt(payload->data(), payload->size() / sizeof(float)));
+  chunk.owner = std::move(payload);
+  return chunk;
+}
+
+grpc::ByteBuffer Joined(const grpc::ByteBuffer& message, const grpc::ByteBuffer& chunk) {
+  std::vector<grpc::Slice> slices;
+  std::vector<grpc::Slice> of_chunk;
+  if (!message.Dump(&slices).ok() || !chunk.Dump(&of_chunk).ok()) return grpc::ByteBuffer();
+  slices.insert(slices.end(), of_chunk.begin(), of_chunk.end());
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
 
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message) {
   const grpc::Slice slice(message.SerializeAsString());

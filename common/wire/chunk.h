@@ -84,6 +84,14 @@ extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureRequest>(
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureResponse>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 
+// For messages that have more beside their chunk. The first takes the payload of `message`, which
+// generated code has read; its errors are those of DecodeChunk(). The second returns the bytes of
+// both, one after the other. For protobuf they are one message with the fields of both, so a chunk
+// can be added to another message that has its chunk in the same field.
+absl::StatusOr<TensorChunk> TakeChunk(v1::TensorChunk* message,
+                                      const SenderMemory& memory = nullptr);
+grpc::ByteBuffer Joined(const grpc::ByteBuffer& message, const grpc::ByteBuffer& chunk);
+
 // Encodes any other message with the generated code.
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message);
 // Returns false if `bytes` are not a message of this type.

@@ -10,6 +10,7 @@
 #define SLUICE_COMMON_WIRE_MESSAGES_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,10 @@
 namespace sluice {
 
 inline constexpr size_t kMaxWorkerName = 128;  // bytes
+// Limits of PushPull; see parameter_server.proto. A header and a gradient of so many elements have
+// fewer bytes.
+inline constexpr uint64_t kMostPushPullElements = uint64_t{1} << 14;
+inline constexpr size_t kMostPushPullBytes = size_t{1} << 19;
 
 v1::JoinRequest ToProto(const JoinRequest& request);
 absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message);

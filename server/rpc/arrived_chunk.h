@@ -5,6 +5,8 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/tensor_chunk.h"
@@ -27,11 +29,11 @@ absl::StatusOr<TensorChunk> ReadArrivedChunk(const grpc::ByteBuffer& bytes,
 
 class ArrivedChunk {
  public:
-  // `chunk` is what `message` contains. It may be an error, or invalid.
-  ArrivedChunk(const absl::StatusOr<TensorChunk>& chunk, const grpc::ByteBuffer& message) {
+  // `chunk` took `wire_bytes` bytes on the wire. It may be an error, or invalid.
+  ArrivedChunk(const absl::StatusOr<TensorChunk>& chunk, uint64_t wire_bytes) {
     if (!chunk.ok() || chunk->foreign) return;
     if (chunk->encoded.has_value()) transform_ = chunk->encoded->how.transform;
-    bytes_ = {chunk->size() * sizeof(float), message.Length()};
+    bytes_ = {chunk->size() * sizeof(float), wire_bytes};
   }
 
   // The chunk was taken, so it is valid. Chunks in shared memory do not count.

@@ -138,7 +138,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   void AddChunk() {
     absl::StatusOr<TensorChunk> chunk =
         ReadArrivedChunk<v1::InitializeParamsRequest>(message_, nullptr, *parameters_->layout());
-    const ArrivedChunk arrived(chunk, message_);
+    const ArrivedChunk arrived(chunk, message_.Length());
     const absl::Status added =
         chunk.ok() ? parameters_->Add(*std::move(chunk), nullptr, &transforms_) : chunk.status();
     if (added.ok()) {

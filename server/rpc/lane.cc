@@ -117,7 +117,7 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   void Add(absl::StatusOr<TensorChunk> chunk) {
-    const ArrivedChunk arrived(chunk, message_);
+    const ArrivedChunk arrived(chunk, message_.Length());
     if (push_->Add(std::move(chunk))) {
       arrived.Count(store_.wire_bytes());
       StartRead(&message_);

@@ -17,6 +17,7 @@
 #include "server/rpc/pull.h"
 #include "server/rpc/pull_rows.h"
 #include "server/rpc/push.h"
+#include "server/rpc/push_pull.h"
 #include "server/rpc/raw_calls.h"
 #include "server/rpc/session_resources.h"
 #include "server/rpc/turns.h"
@@ -90,6 +91,14 @@ class GrpcParameterService final : public RawParameterServer {
     if (!allowed.ok()) return new Refused(allowed);
     return ServePull(*context, *request, resources_.pulls, resources_.chunks,
                      resources_.lanes.pulls, resources_.memories, shard_);
+  }
+
+  grpc::ServerReadReactor<grpc::ByteBuffer>* PushPull(CallbackServerContext* context,
+                                                      grpc::ByteBuffer* response) override {
+    return IfAllowed(*context, [&] {
+      return ServePushPull(*context, response, resources_.pulls, resources_.chunks,
+                           resources_.memories, transforms_, shard_);
+    });
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullRows(CallbackServerContext* context,

@@ -147,7 +147,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   bool TakeChunk(absl::StatusOr<TensorChunk> chunk) {
     const bool encoded = chunk.ok() && chunk->encoded.has_value();
     const TraceSpan decode(encoded ? store_.trace() : nullptr, span_.row(), "decode");
-    const ArrivedChunk arrived(chunk, message_);
+    const ArrivedChunk arrived(chunk, message_.Length());
     if (chunk.ok() && MayChangeEarly(*chunk)) CopyPieces(*chunk);
     if (!gathered_->Add(std::move(chunk))) return false;
     arrived.Count(store_.wire_bytes());

@@ -21,9 +21,10 @@ template <typename Base>
 using RawTensorCalls = v1::ParameterServer::WithRawCallbackMethod_InitializeParams<
     v1::ParameterServer::WithRawCallbackMethod_PushGradients<
         v1::ParameterServer::WithRawCallbackMethod_PullParams<
-            v1::ParameterServer::WithRawCallbackMethod_PullRows<
-                v1::ParameterServer::WithRawCallbackMethod_PushLane<
-                    v1::ParameterServer::WithRawCallbackMethod_PullLane<Base>>>>>>;
+            v1::ParameterServer::WithRawCallbackMethod_PushPull<
+                v1::ParameterServer::WithRawCallbackMethod_PullRows<
+                    v1::ParameterServer::WithRawCallbackMethod_PushLane<
+                        v1::ParameterServer::WithRawCallbackMethod_PullLane<Base>>>>>>>;
 using RawParameterServer = RawTensorCalls<v1::ParameterServer::WithRawCallbackMethod_Join<
     v1::ParameterServer::WithRawCallbackMethod_JoinInParts<
         v1::ParameterServer::WithRawCallbackMethod_Heartbeat<

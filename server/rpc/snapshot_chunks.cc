@@ -55,6 +55,17 @@ grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uin
   return EncodeChunk(offset, Share({values.begin(), values.end()}), checksums);
 }
 
+grpc::ByteBuffer SnapshotChunks::Copy(const std::shared_ptr<const Snapshot>& snapshot,
+                                      Checksums checksums) {
+  absl::MutexLock lock(&mu_);
+  Copied& copied = copied_[checksums == Checksums::kOn ? 1 : 0];
+  if (copied.snapshot.lock() != snapshot) {
+    copied.message = EncodePart(snapshot, 0, snapshot->values.size(), checksums);
+    copied.snapshot = snapshot;
+  }
+  return copied.message;
+}
+
 // Without checksums the messages only refer to the snapshot, so they are made at once.
 void SnapshotChunks::Get(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums,
                          Ready ready) {

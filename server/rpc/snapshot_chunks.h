@@ -92,6 +92,11 @@ class SnapshotChunks {
   void Get(const std::shared_ptr<const Snapshot>& snapshot, const Encoding& encoding,
            SessionId session, Ready ready) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // The message with a copy of all elements of a small snapshot. It does not keep the snapshot in
+  // memory. Those who ask for the same snapshot as the one before them share a copy.
+  grpc::ByteBuffer Copy(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
   // A session has begun or ended. A session uses the encoding that it asked for last. When no
   // session uses an encoding any more, the encoding is freed, with its error feedback.
   void Begin(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
@@ -105,6 +110,12 @@ class SnapshotChunks {
     absl::Mutex encode_mu;                      // held while the chunks are made
     std::weak_ptr<const Snapshot> snapshot;     // guarded by SnapshotChunks::mu_
     std::weak_ptr<const ChunkMessages> chunks;  // likewise
+  };
+
+  // The latest copy.
+  struct Copied {
+    std::weak_ptr<const Snapshot> snapshot;
+    grpc::ByteBuffer message;
   };
 
   // The latest encoded snapshot, for one encoding.
@@ -138,7 +149,8 @@ class SnapshotChunks {
   const TransformRegistry& transforms_;
   ParameterStore& store_;
   absl::Mutex mu_;
-  Plain plain_[2];  // [0]: without checksums, [1]: with
+  Plain plain_[2];                         // [0]: without checksums, [1]: with
+  Copied copied_[2] ABSL_GUARDED_BY(mu_);  // likewise
   std::map<std::string, EncodingPtr> encodings_ ABSL_GUARDED_BY(mu_);  // by name
   // The name of the encoding that each open session uses; empty: it has asked for none yet.
   std::map<SessionId, std::string> uses_ ABSL_GUARDED_BY(mu_);

@@ -83,6 +83,9 @@ class GrpcStripeService final : public RawParameterServer {
                                       Bytes* /*response*/) override {
     return Refuse<grpc::ServerUnaryReactor>(*context);
   }
+  grpc::ServerReadReactor<Bytes>* PushPull(Context* context, Bytes* /*response*/) override {
+    return Refuse<grpc::ServerReadReactor<Bytes>>(*context);
+  }
   grpc::ServerUnaryReactor* Leave(Context* context, const Bytes* /*request*/,
                                   Bytes* /*response*/) override {
     return Refuse<grpc::ServerUnaryReactor>(*context);

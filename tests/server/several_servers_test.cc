@@ -308,6 +308,26 @@ TEST_F(SeveralServersTest, OtherServersNameTheFirst) {
   EXPECT_THAT(worker.Left(), IsOk());
 }
 
+TEST_F(SeveralServersTest, APushAndItsPullAreTwoCalls) {
+  RunningServer first(FirstOptions(2));
+  RunningHolder holder(HolderOptions(1, 2));
+  HandMadeWorker worker(first.address());
+  Train(worker);
+  v1::PushPullRequest request;
+  request.mutable_push()->set_session(worker.welcome().session());
+  const auto call = [&](size_t server) {
+    v1::PushPullResponse response;
+    const auto context = worker.Context();
+    const auto writer = worker.stub(server).PushPull(context.get(), &response);
+    writer->Write(request);
+    writer->WritesDone();
+    return FromGrpcStatus(writer->Finish());
+  };
+  EXPECT_THAT(call(0), IsError(Reason::kBadArgument, HasSubstr("on several servers")));
+  EXPECT_THAT(call(1), IsError(Reason::kNotFirstServer, HasSubstr(SocketOf(0).ToString())));
+  EXPECT_THAT(worker.Left(), IsOk());
+}
+
 TEST_F(SeveralServersTest, ReadsMayBeInconsistent) {
   ServerOptions options = FirstOptions(2);
   options.shard = Async(1);

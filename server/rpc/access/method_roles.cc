@@ -26,6 +26,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/InitializeParams", kTraining},
     {"/sluice.v1.ParameterServer/PushGradients", kTraining},
     {"/sluice.v1.ParameterServer/PullParams", kSession},
+    {"/sluice.v1.ParameterServer/PushPull", kTraining},
     {"/sluice.v1.ParameterServer/PullRows", kSession},
     {"/sluice.v1.ParameterServer/PushLane", kTraining},
     {"/sluice.v1.ParameterServer/PullLane", kTraining},

@@ -40,6 +40,7 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.ParameterServer/InitializeParams", "worker"},
       {"/sluice.v1.ParameterServer/PushGradients", "worker"},
       {"/sluice.v1.ParameterServer/PullParams", "worker or observer"},
+      {"/sluice.v1.ParameterServer/PushPull", "worker"},
       {"/sluice.v1.ParameterServer/PullRows", "worker or observer"},
       {"/sluice.v1.ParameterServer/PushLane", "worker"},
       {"/sluice.v1.ParameterServer/PullLane", "worker"},

@@ -75,6 +75,7 @@ TEST_F(ReflectionTest, DescribesTheParameterServer) {
                   "InitializeParamsResponse",
                   "PushGradients(stream PushGradientsRequest) returns PushGradientsResponse",
                   "PullParams(PullParamsRequest) returns stream PullParamsResponse",
+                  "PushPull(stream PushPullRequest) returns PushPullResponse",
                   "PullRows(PullRowsRequest) returns stream PullParamsResponse",
                   "PushLane(stream PushGradientsRequest) returns PushLaneResponse",
                   "PullLane(Lane) returns stream PullParamsResponse",
