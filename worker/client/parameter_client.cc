@@ -80,7 +80,8 @@ void ParameterClient::GiveUpEarly() {
 
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
   const bool holds_back = !complete_ || !request_.layout.tables().empty() ||
-                          connection_->measures_push() || (auto_ != nullptr && auto_->holds_back());
+                          connection_->measures_push() || UsesOneCall() ||
+                          (auto_ != nullptr && auto_->holds_back());
   if (!early_.has_value() && holds_back) return;
   if (!early_.has_value()) {
     early_.emplace(Round{NextHeader(), nullptr, nullptr});
@@ -166,7 +167,9 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
     }
     if (overwrites && !complete_) return EndOverwritten(round, parameters);
     header.session = welcome_.session;
-    round = Round{header, rows, nullptr};
+    Round next = {header, rows, nullptr};
+    next.one_call = round.one_call;
+    round = std::move(next);
   }
 }
 
@@ -179,9 +182,7 @@ absl::StatusOr<RoundReport> ParameterClient::EndOverwritten(const Round& round,
   const bool same_session = welcome_.session == round.header.session;
   const bool known = welcome_.resumed && welcome_.last_sequence >= round.header.sequence;
   if (!same_session && !known) return RoundReport{step_, Disposition::kStaleDropped, 0};
-  const PushOutcome& outcome = *round.outcome;
-  const RoundReport report = {step_, outcome.first_disposition.value_or(outcome.disposition),
-                              outcome.staleness};
+  const RoundReport report = ReportOf(*round.outcome);
   if (encoder_ != nullptr) encoder_->End(Counted(report.disposition));
   return report;
 }
@@ -201,6 +202,11 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round& round, const Sha
   // If the gradient lies in `parameters`, it has replaced what the server has sent.
   const bool has_servers = complete_ && gradient.values.data() != parameters.data();
   if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
+  if (round.one_call && round.push == nullptr && round.rows == nullptr && UsesOneCall()) {
+    auto report = TryOneCall(header, request, gradient, parameters);
+    if (!absl::IsDeadlineExceeded(report.status())) return report;
+    round.one_call = false;  // of two calls, one alone has to wait
+  }
   // A pull that starts before the push saves a round trip. It cannot be measured, because it may
   // arrive before Read() is called.
   const bool measured = auto_ != nullptr && auto_->measures_pull();
@@ -215,8 +221,27 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round& round, const Sha
   const absl::Status pulled = Finish(std::move(pull), request, parameters);
   if (!pulled.ok()) return pulled;
   if (auto_ != nullptr) auto_->EndPull(pulled_, parameters);
-  return RoundReport{step_, outcome->first_disposition.value_or(outcome->disposition),
-                     outcome->staleness};
+  return ReportOf(*outcome);
+}
+
+// PushPull sends elements as they are.
+bool ParameterClient::UsesOneCall() const {
+  return encoder_ == nullptr && auto_ == nullptr &&
+         connection_->CanPushPull(request_.layout.size());
+}
+
+absl::StatusOr<RoundReport> ParameterClient::TryOneCall(const PushHeader& header,
+                                                        const PullRequest& request,
+                                                        const SharedFloats& gradient,
+                                                        absl::Span<float> parameters) {
+  const auto answer = connection_->PushPull(header, gradient, request, parameters);
+  if (!answer.ok()) return answer.status();
+  KeepHeader(answer->pull, parameters);
+  return ReportOf(answer->push);
+}
+
+RoundReport ParameterClient::ReportOf(const PushOutcome& outcome) const {
+  return {step_, outcome.first_disposition.value_or(outcome.disposition), outcome.staleness};
 }
 
 absl::StatusOr<PushOutcome> ParameterClient::Push(Round& round, const SharedFloats& gradient) {
@@ -262,14 +287,18 @@ absl::Status ParameterClient::Read(PendingPull& pull, absl::Span<float> paramete
     if (pull.wrote()) complete_ = false;
     return header.status();
   }
-  if (!header->not_modified) complete_ = true;
+  pulled_ = pull.transfer();
+  KeepHeader(*header, parameters);
+  return absl::OkStatus();
+}
+
+void ParameterClient::KeepHeader(const PullHeader& header, absl::Span<const float> parameters) {
+  if (!header.not_modified) complete_ = true;
   pulled_means_.Keep(parameters);
   server_has_parameters_ = true;
-  pulled_ = pull.transfer();
-  step_ = header->step;
-  incarnation_ = header->incarnation;
-  learning_rate_ = header->learning_rate;
-  return absl::OkStatus();
+  step_ = header.step;
+  incarnation_ = header.incarnation;
+  learning_rate_ = header.learning_rate;
 }
 
 }  // namespace sluice

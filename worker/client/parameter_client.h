@@ -120,8 +120,9 @@ class ParameterClient {
 
   // Sends a part of the gradient that the next PushPull() pushes, while the rest is still being
   // computed. If the model has tables, nothing is sent early: rows come first, and are not known.
-  // Each element is sent once, in any order, and must not change until PushPull(). This never
-  // fails: PushPull() sends what could not be sent, or pushes the whole gradient again.
+  // Nor is anything of a small vector, which is pushed and pulled in one call. Each element is sent
+  // once, in any order, and must not change until PushPull(). This never fails: PushPull() sends
+  // what could not be sent, or pushes the whole gradient again.
   void SendEarly(uint64_t offset, const SharedFloats& part);
 
   // Drops the gradient of which a part was sent early. Its attachments go with the next push,
@@ -179,6 +180,7 @@ class ParameterClient {
     std::unique_ptr<OutgoingPush> push;        // null before StartPush()
     GradientEncoder::Sent sent = {};           // without an encoder, of the whole vector
     bool open = true;                          // the push accepts more parts
+    bool one_call = true;                      // may push and pull in one
     absl::optional<PushOutcome> outcome = {};  // once the push was answered
   };
 
@@ -188,6 +190,11 @@ class ParameterClient {
   void SendRest(const SharedFloats& gradient, Round& round) const;
   absl::StatusOr<RoundReport> TryExchange(Round& round, const SharedFloats& gradient,
                                           absl::Span<float> parameters);
+  bool UsesOneCall() const;
+  absl::StatusOr<RoundReport> TryOneCall(const PushHeader& header, const PullRequest& request,
+                                         const SharedFloats& gradient,
+                                         absl::Span<float> parameters);
+  RoundReport ReportOf(const PushOutcome& outcome) const;
   absl::StatusOr<PushOutcome> Push(Round& round, const SharedFloats& gradient);
   absl::StatusOr<RoundReport> GiveUpPush(absl::Span<float> parameters);
   absl::StatusOr<RoundReport> EndOverwritten(const Round& round, absl::Span<float> parameters);
@@ -196,6 +203,7 @@ class ParameterClient {
   absl::Status Finish(std::unique_ptr<PendingPull> pull, PullRequest request,
                       absl::Span<float> parameters);
   absl::Status Read(PendingPull& pull, absl::Span<float> parameters);
+  void KeepHeader(const PullHeader& header, absl::Span<const float> parameters);
 
   const std::unique_ptr<ServerConnection> connection_;
   GradientEncoding encoding_;

@@ -113,6 +113,12 @@ class PendingOffer {
   virtual void Cancel() = 0;
 };
 
+// The answers to a push and to the pull that followed it.
+struct PushPullAnswer {
+  PushOutcome push;
+  PullHeader pull;
+};
+
 // Holds one session at a time. It is used by one thread at a time. Calls return the errors that
 // proto/sluice/v1/parameter_server.proto lists, or UNAVAILABLE if the server cannot be reached.
 class ServerConnection {
@@ -180,6 +186,19 @@ class ServerConnection {
 
   // Asks for a step, and returns at once.
   virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;
+
+  // Whether a push and a pull of a vector of `elements` elements are faster in one call. PushPull()
+  // may be called only then.
+  virtual bool CanPushPull(uint64_t elements) const = 0;
+
+  // Pushes `gradient`, which is the whole vector, and then makes the pull that `request` describes,
+  // with `after` = header.sequence. If it fails, `parameters` are unchanged; they may be the memory
+  // of `gradient`. DEADLINE_EXCEEDED: the time was over before both were answered. After any error
+  // the push may have counted; StartPush() with the same header tells.
+  virtual absl::StatusOr<PushPullAnswer> PushPull(const PushHeader& header,
+                                                  const SharedFloats& gradient,
+                                                  const PullRequest& request,
+                                                  absl::Span<float> parameters) = 0;
 
   // Asks for rows, and returns at once. Read() writes them one after the other, in the order of
   // `rows`: tables ascending, and their ids. `request` has no have_step. They come in the encoding

@@ -57,6 +57,14 @@ class StripedConnection final : public ServerConnection {
                     std::shared_ptr<const SharedMemory> memory) override {
     first_->BeginSession(session, elements, std::move(memory));
   }
+  bool CanPushPull(uint64_t elements) const override {
+    return count() == 1 && first_->CanPushPull(elements);
+  }
+  absl::StatusOr<PushPullAnswer> PushPull(const PushHeader& header, const SharedFloats& gradient,
+                                          const PullRequest& request,
+                                          absl::Span<float> parameters) override {
+    return first_->PushPull(header, gradient, request, parameters);
+  }
   bool stays_on_machine() const override {
     return first_->stays_on_machine() &&
            std::all_of(servers_.begin(), servers_.end(), [](const auto& server) {

@@ -72,6 +72,11 @@ class ShardConnection final : public ServerConnection {
   void UsePullEncoding(const Encoding& /*encoding*/) override {}
   bool stays_on_machine() const override { return true; }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override;
+  bool CanPushPull(uint64_t) const override { return false; }
+  absl::StatusOr<PushPullAnswer> PushPull(const PushHeader&, const SharedFloats&,
+                                          const PullRequest&, absl::Span<float>) override {
+    return absl::UnimplementedError("push and pull are two calls here");
+  }
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                             const std::vector<RowIds>& rows) override;
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override;

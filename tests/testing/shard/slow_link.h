@@ -89,6 +89,11 @@ class SlowLink final : public ServerConnection {
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     return std::make_unique<SlowPull>(connection_->StartPull(request), link_);
   }
+  bool CanPushPull(uint64_t) const override { return false; }
+  absl::StatusOr<PushPullAnswer> PushPull(const PushHeader&, const SharedFloats&,
+                                          const PullRequest&, absl::Span<float>) override {
+    return absl::UnimplementedError("push and pull are two calls here");
+  }
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                             const std::vector<RowIds>& rows) override {
     return connection_->StartRowPull(request, rows);

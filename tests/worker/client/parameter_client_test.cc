@@ -17,6 +17,7 @@
 #include "common/tensor/table_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/rpc/listening/counted_calls.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/server_world.h"
@@ -30,7 +31,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Field;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 
 // A worker whose model has three parameters, and the parameters it holds.
 struct TestWorker {
@@ -74,8 +77,8 @@ class ParameterClientTest : public ::testing::TestWithParam<Transport> {
   std::unique_ptr<ServerConnection> Connect(ServerWorld& world) { return GetParam()(world); }
 };
 
-INSTANTIATE_TEST_SUITE_P(, ParameterClientTest, ::testing::Values(&InProcess, &OverGrpc),
-                         TransportName);
+INSTANTIATE_TEST_SUITE_P(, ParameterClientTest,
+                         ::testing::Values(&InProcess, &OverGrpc, &InTwoCalls), TransportName);
 
 TEST_P(ParameterClientTest, GivesAllWorkersTheParametersOfTheFirst) {
   ServerWorld world(Sync(2));
@@ -379,6 +382,12 @@ TEST_P(ParameterClientTest, SendsParametersInPlaceOfAGradient) {
 
 // ---- A gradient that leaves before it is complete ----
 
+// Where a push and a pull are one call, nothing leaves early.
+class EarlyGradientTest : public ParameterClientTest {};
+
+INSTANTIATE_TEST_SUITE_P(, EarlyGradientTest, ::testing::Values(&InProcess, &InTwoCalls),
+                         TransportName);
+
 // The last two of the three elements.
 void SendTwoEarly(TestWorker& worker, const Values& gradient) {
   worker.client.SendEarly(1, Share(gradient).Part(1, 2));
@@ -400,7 +409,7 @@ bool TwoElementsArrive(ServerWorld& world) {
   });
 }
 
-TEST_P(ParameterClientTest, SendsAGradientThatIsNotCompleteYet) {
+TEST_P(EarlyGradientTest, SendsAGradientThatIsNotCompleteYet) {
   ServerWorld world(Sync(1));
   TestWorker a("a", Connect(world), {10, 10, 10});
   ASSERT_THAT(a.Join(), IsOk());
@@ -415,7 +424,7 @@ TEST_P(ParameterClientTest, SendsAGradientThatIsNotCompleteYet) {
   EXPECT_EQ(world.Counters(), "3 received: 3 accepted");
 }
 
-TEST_P(ParameterClientTest, PushesAllOfAGradientAgainWhoseSessionEndedWhenAPartHadArrived) {
+TEST_P(EarlyGradientTest, PushesAllOfAGradientAgainWhoseSessionEndedWhenAPartHadArrived) {
   ServerWorld world(Sync(1));
   TestWorker a("a", Connect(world), {10, 10, 10});
   ASSERT_THAT(a.Join(), IsOk());
@@ -432,7 +441,7 @@ TEST_P(ParameterClientTest, PushesAllOfAGradientAgainWhoseSessionEndedWhenAPartH
   EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
-TEST_P(ParameterClientTest, GivesUpAGradientOfWhichAPartHasArrived) {
+TEST_P(EarlyGradientTest, GivesUpAGradientOfWhichAPartHasArrived) {
   ServerWorld world(Sync(1));
   TestWorker a("a", Connect(world), {10, 10, 10});
   ASSERT_THAT(a.Join(), IsOk());
@@ -444,7 +453,7 @@ TEST_P(ParameterClientTest, GivesUpAGradientOfWhichAPartHasArrived) {
   EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
-TEST_P(ParameterClientTest, GoesOnAfterAGradientThatBecameStaleBeforeItWasComplete) {
+TEST_P(EarlyGradientTest, GoesOnAfterAGradientThatBecameStaleBeforeItWasComplete) {
   ServerWorld world(Bounded(1, 0));
   TestWorker a("a", Connect(world), {10, 10, 10});
   TestWorker b("b", Connect(world));
@@ -458,7 +467,7 @@ TEST_P(ParameterClientTest, GoesOnAfterAGradientThatBecameStaleBeforeItWasComple
   EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 stale");
 }
 
-TEST_P(ParameterClientTest, TellsWhyAPartThatWasSentEarlyIsRefused) {
+TEST_P(EarlyGradientTest, TellsWhyAPartThatWasSentEarlyIsRefused) {
   ServerWorld world(Sync(1));
   TestWorker a("a", Connect(world), {1, 2, 3});
   ASSERT_THAT(a.Join(), IsOk());
@@ -466,6 +475,72 @@ TEST_P(ParameterClientTest, TellsWhyAPartThatWasSentEarlyIsRefused) {
   SendTwoEarly(a, gradient);
   EXPECT_THAT(a.PushPull(gradient), IsError(Reason::kNotFinite, HasSubstr("w[1] is inf")));
   EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
+}
+
+// ---- A push and a pull in one call ----
+
+// The calls of twenty rounds, and perhaps some heartbeats: what gRPC has counted at the server.
+int64_t CallsOfTwentyRounds(Transport connect) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", connect(world), {10, 10, 10});
+  EXPECT_THAT(a.Join(), IsOk());
+  const auto calls = [] {
+    int64_t begun = 0;
+    for (const int64_t connection : ConnectionNumbersOf(LatestGrpcServer(), 0)) {
+      begun += CallsOf(connection).value_or(CallCounts()).begun;
+    }
+    return begun;
+  };
+  const int64_t before = calls();
+  for (uint64_t round = 1; round <= 20; ++round) {
+    EXPECT_THAT(a.PushPull({0.5, 0, 0}), Round(round, Disposition::kApplied));
+  }
+  EXPECT_EQ(a.parameters, Values({0, 10, 10}));
+  return calls() - before;
+}
+
+TEST(PushPullTest, ARoundOfASmallVectorIsOneCall) {
+  EXPECT_THAT(CallsOfTwentyRounds(&OverGrpc), AllOf(Ge(20), Lt(30)));
+  EXPECT_GE(CallsOfTwentyRounds(&InTwoCalls), 40);
+}
+
+// A call lasts for a millisecond here, and the other worker comes later. So the push is repeated,
+// and the pull that follows it is repeated until then.
+TEST(PushPullTest, GoesOnInTwoCallsIfTheOtherWorkersAreLate) {
+  ServerWorld world(Sync(2));
+  TestWorker a("a", ConnectTo(world.address().ToString(), "", absl::Milliseconds(1)), {10, 10, 10});
+  TestWorker b("b", OverGrpc(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  std::thread early([&a] {
+    EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kAccepted));
+    EXPECT_EQ(a.parameters, Values({8, 8, 8}));
+  });
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().counters.duplicate > 0; }));
+  EXPECT_THAT(b.PushPull({3, 3, 3}), Round(1, Disposition::kApplied));
+  early.join();
+  EXPECT_EQ(b.parameters, Values({8, 8, 8}));
+  EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(1));
+}
+
+TEST(PushPullTest, WritesTheParametersOverWhatWasPushed) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", OverGrpc(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  a.parameters = {1, 2, 3};
+  const SharedFloats own = {a.parameters, nullptr};
+  EXPECT_THAT(a.client.PushPull(own, 1, absl::nullopt, absl::MakeSpan(a.parameters)),
+              Round(1, Disposition::kApplied));
+  EXPECT_EQ(a.parameters, Values({9, 8, 7}));
+}
+
+TEST(PushPullTest, NothingOfASmallVectorLeavesEarly) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", OverGrpc(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  SendTwoEarly(a, {1, 2, 3});
+  EXPECT_THAT(a.PushPull({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a.parameters, Values({9, 8, 7}));
 }
 
 // ---- What only the twin can show ----

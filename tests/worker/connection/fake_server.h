@@ -219,6 +219,11 @@ class FakeConnection final : public ServerConnection {
     server_.may_lie.push_back(may_);
     return std::make_unique<FakePull>(server_);
   }
+  bool CanPushPull(uint64_t) const override { return false; }
+  absl::StatusOr<PushPullAnswer> PushPull(const PushHeader&, const SharedFloats&,
+                                          const PullRequest&, absl::Span<float>) override {
+    return absl::UnimplementedError("push and pull are two calls here");
+  }
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                             const std::vector<RowIds>& rows) override {
     server_.on_start();

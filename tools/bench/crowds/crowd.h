@@ -25,6 +25,7 @@ struct CrowdPlan {
   uint32_t processes = 1;  // in which the workers are, if no process is killed
   double compute_seconds = 0;
   bool shared_memory = false;
+  bool two_calls = false;
 };
 
 // The workers in each process. Those that will be killed share no process with others, and come

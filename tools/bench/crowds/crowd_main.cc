@@ -84,6 +84,8 @@ void AddSetupFlags(CLI::App& app, CrowdSetup& setup) {
       ->capture_default_str();
   app.add_flag("--tcp", setup.tcp, "connect over TCP on loopback (default: a unix socket)");
   app.add_flag("--shared-memory", setup.shared_memory, "for gradients and parameters");
+  app.add_flag("--two-calls", setup.two_calls,
+               "push and pull by a call each, even if the vector is small");
   app.add_option("--root", setup.root, "where server/sluice_server lies")->group("");
 }
 

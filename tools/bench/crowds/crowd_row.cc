@@ -35,6 +35,7 @@ CrowdPlan PlanOf(const CrowdCase& of, const CrowdSetup& setup, const std::string
   plan.processes = setup.processes;
   plan.compute_seconds = setup.compute;
   plan.shared_memory = setup.shared_memory;
+  plan.two_calls = setup.two_calls;
   return plan;
 }
 

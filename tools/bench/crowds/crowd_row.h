@@ -25,6 +25,7 @@ struct CrowdSetup {
   double lease = 10;
   bool tcp = false;
   bool shared_memory = false;
+  bool two_calls = false;
   uint32_t kill = 0;  // workers that are killed after the measured time
 };
 

@@ -35,10 +35,11 @@ absl::StatusOr<JoinRequest> RequestOf(const CrowdOptions& options, uint32_t inde
 }
 
 // Without `own_connection` all workers of a process would share one TCP connection.
-absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectTo(const std::string& address) {
+absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectTo(const CrowdOptions& crowd) {
   GrpcConnectionOptions options;
-  options.address = address;
+  options.address = crowd.address;
   options.own_connection = true;
+  options.one_call = !crowd.two_calls;
   return ConnectOverGrpc(options);
 }
 
@@ -49,7 +50,7 @@ absl::StatusOr<std::unique_ptr<CrowdWorker>> CrowdWorker::Connect(const CrowdOpt
                                                                   const SharedFloats& gradient) {
   auto request = RequestOf(options, index);
   if (!request.ok()) return request.status();
-  auto connection = ConnectTo(options.address);
+  auto connection = ConnectTo(options);
   if (!connection.ok()) return connection.status();
   if (options.shared_memory) {
     auto memory = SharedMemory::Create(options.elements);

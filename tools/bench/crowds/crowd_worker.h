@@ -28,6 +28,7 @@ struct CrowdOptions {
   uint32_t workers = 1;        // those of this process
   absl::Duration compute;      // pause of a worker before each push
   bool shared_memory = false;  // for gradients and parameters
+  bool two_calls = false;      // in a round, even if the vector is small
 };
 
 // The answers to the pushes of some workers.

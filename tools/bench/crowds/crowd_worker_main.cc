@@ -91,6 +91,7 @@ int Main(int argc, char** argv) {
   app.add_option("--compute", compute, "seconds that a worker pauses before each push")
       ->check(SecondsFrom(0));
   app.add_flag("--shared-memory", options.shared_memory, "for gradients and parameters");
+  app.add_flag("--two-calls", options.two_calls, "in a round, even if the vector is small");
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   options.compute = absl::Seconds(compute);

@@ -26,6 +26,7 @@
 #include "worker/connection/grpc/offer.h"
 #include "worker/connection/grpc/pull.h"
 #include "worker/connection/grpc/push.h"
+#include "worker/connection/grpc/push_pull.h"
 #include "worker/connection/grpc/session_events.h"
 #include "worker/connection/grpc/stream.h"
 #include "worker/connection/shared_parameters.h"
@@ -42,6 +43,9 @@ constexpr absl::Duration kOtherServers = absl::Seconds(3);
 // A further connection is not worth it for fewer elements.
 constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
 constexpr int kMostAutomatic = 8;  // connections with --connections=auto
+
+// Larger vectors are faster in two calls that read shared memory than in one that copies them.
+constexpr uint64_t kMostBesideSharedMemory = uint64_t{1} << 12;
 
 class GrpcConnection final : public ServerConnection {
  public:
@@ -78,6 +82,7 @@ class GrpcConnection final : public ServerConnection {
             request.memory);
       offer_->SetAccepted(event->welcome().shares_memory());
       one_of_several_ = servers > 1;
+      has_push_pull_ = servers <= 1 && event->welcome().protocol() >= kPushPullRevision;
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
       }
@@ -148,6 +153,20 @@ class GrpcConnection final : public ServerConnection {
     return StartGrpcPull(*streams_, request, shared,
                          {options_.pull_timeout, options_.token, options_.trace, pull_encoding_,
                           UseLanes(), transforms_, one_of_several_ ? offer_ : nullptr});
+  }
+
+  // With a trace they are two calls, so that it shows each.
+  bool CanPushPull(uint64_t elements) const override {
+    const uint64_t most = SharesMemory() ? kMostBesideSharedMemory : kMostPushPullElements;
+    return options_.one_call && has_push_pull_ && elements > 0 && elements <= most &&
+           options_.trace == nullptr && pull_encoding_.plain();
+  }
+
+  absl::StatusOr<PushPullAnswer> PushPull(const PushHeader& header, const SharedFloats& gradient,
+                                          const PullRequest& request,
+                                          absl::Span<float> parameters) override {
+    return GrpcPushPull(*streams_, header, gradient, request, parameters,
+                        {options_.pull_timeout, options_.token, checksums_});
   }
 
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
@@ -266,6 +285,7 @@ class GrpcConnection final : public ServerConnection {
   SessionId id_;                        // the session's; 0 without one
   std::shared_ptr<MemoryOffer> offer_;  // of the worker's memory; null without a session
   bool one_of_several_ = false;         // the server
+  bool has_push_pull_ = false;          // the job has one server, and it has PushPull
   bool reads_where_they_lie_ = true;
   SharedParameters shared_parameters_;
 };

@@ -33,6 +33,8 @@ struct GrpcConnectionOptions {
   // Whether TCP is not shared with other connections of this process to the same address. gRPC
   // shares it where it may. A unix socket never is.
   bool own_connection = false;
+  // Whether a push and a pull of a small vector may be one call. Benchmarks compare it with two.
+  bool one_call = true;
   // The encoding of pulled parameters, until UsePullEncoding() changes it. Parameters that are
   // encoded go through the socket, also where memory is shared.
   Encoding pull_encoding;

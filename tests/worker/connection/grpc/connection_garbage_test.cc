@@ -43,6 +43,7 @@ class FakeServer final : public v1::ParameterServer::Service {
   std::vector<v1::JoinEvent> events;
   std::vector<v1::PullParamsResponse> pull;
   v1::PushGradientsResponse pushed;
+  v1::PushPullResponse both;
 
  private:
   grpc::Status Join(grpc::ServerContext*, const v1::JoinRequest*,
@@ -63,6 +64,12 @@ class FakeServer final : public v1::ParameterServer::Service {
   grpc::Status PushGradients(grpc::ServerContext*, grpc::ServerReader<v1::PushGradientsRequest>*,
                              v1::PushGradientsResponse* response) override {
     *response = pushed;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status PushPull(grpc::ServerContext*, grpc::ServerReader<v1::PushPullRequest>*,
+                        v1::PushPullResponse* response) override {
+    *response = both;
     return grpc::Status::OK;
   }
 
@@ -102,6 +109,16 @@ class GrpcConnectionGarbageTest : public ::testing::Test {
     server_.pull = messages;
     const auto connection = ConnectTo(server_.address());
     return connection->StartRowPull(PullRequest(), {{0, {1, 2, 3}}})->Read(Parameters());
+  }
+
+  // A push of six elements and its pull, of a worker that holds step 4.
+  absl::Status PushPull(const v1::PushPullResponse& answer) {
+    server_.both = answer;
+    PullRequest request;
+    request.have_step = Step(4);
+    return ConnectTo(server_.address())
+        ->PushPull(PushHeader(), Share(Values(6, 1)), request, Parameters())
+        .status();
   }
 
   absl::Status Join(const std::vector<v1::JoinEvent>& events) {
@@ -174,6 +191,54 @@ TEST_F(GrpcConnectionGarbageTest, RefusesAnAnswerToAPullOfRowsThatHasNone) {
   EXPECT_THAT(PullRows({NotModifiedAt(5)}), refused);
   EXPECT_THAT(PullRows({HeaderAt(5), HeaderAt(5)}), refused);
   EXPECT_THAT(PullRows({shared}), refused);
+}
+
+v1::PushPullResponse AnswerAt(uint64_t step) {
+  v1::PushPullResponse answer;
+  answer.mutable_push()->set_disposition(v1::APPLIED);
+  answer.mutable_pull()->set_step(step);
+  *answer.mutable_parameters() = PayloadOf(0, {1, 2, 3, 4, 5, 6});
+  return answer;
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesAnAnswerToAPushAndPullThatLacksAPart) {
+  const auto refused = HasCode(absl::StatusCode::kInternal, HasSubstr("answer to PushPull has no"));
+  v1::PushPullResponse answer = AnswerAt(5);
+  answer.clear_pull();
+  EXPECT_THAT(PushPull(answer), refused);
+  answer = AnswerAt(5);
+  answer.clear_parameters();
+  EXPECT_THAT(PushPull(answer), refused);
+  answer.mutable_pull()->set_not_modified(true);
+  EXPECT_THAT(PushPull(answer), refused);  // the worker holds another step
+  answer = AnswerAt(5);
+  answer.clear_push();
+  EXPECT_THAT(PushPull(answer), refused);
+  EXPECT_THAT(Parameters(), Each(7));
+  EXPECT_THAT(PushPull(AnswerAt(5)), IsOk());
+  EXPECT_EQ(ValuesOf(Parameters()), Values({1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesParametersOfAPushAndPullThatAreNotAllOfThem) {
+  const auto refused = IsError(Reason::kBadChunk, HasSubstr("expected all 6, not encoded"));
+  v1::PushPullResponse answer = AnswerAt(5);
+  *answer.mutable_parameters() = PayloadOf(0, Values(5, 9));
+  EXPECT_THAT(PushPull(answer), refused);
+  *answer.mutable_parameters() = PayloadOf(0, Values(7, 9));
+  EXPECT_THAT(PushPull(answer), refused);
+  *answer.mutable_parameters() = PayloadOf(kLargest, Values(6, 9));
+  EXPECT_THAT(PushPull(answer), refused);
+  answer = AnswerAt(5);
+  answer.mutable_parameters()->mutable_encoding()->set_count(6);
+  answer.mutable_parameters()->set_checksum(0);
+  EXPECT_FALSE(PushPull(answer).ok());
+  answer = AnswerAt(5);
+  answer.mutable_parameters()->set_checksum(1);
+  EXPECT_THAT(PushPull(answer), IsError(Reason::kCorruptChunk, HasSubstr("checksum")));
+  answer = AnswerAt(5);
+  answer.mutable_parameters()->set_payload("123456");
+  EXPECT_THAT(PushPull(answer), IsError(Reason::kBadChunk, HasSubstr("multiple of 4")));
+  EXPECT_THAT(Parameters(), Each(7));
 }
 
 // What decodes the rows is not the connection's.
