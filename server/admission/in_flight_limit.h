@@ -73,7 +73,7 @@ class InFlightLimit {
 
   // The most pushes of one session that may wait. A worker sends one push after the other; further
   // ones are repeats of a push whose first call has not ended yet. Each holds its header and
-  // attachments.
+  // attachments, and in PushPull its gradient.
   static constexpr size_t kMostWaiting = 4;
 
   // Lets the push wait. The caller has checked MayWait().

@@ -1,5 +1,5 @@
-// What PullParams, PullRows and PushPull have in common until they are answered: a permit, and a
-// wait in the store or for the permit's step.
+// What a pull of parameters and a pull of rows have in common until they are answered: a permit,
+// and a wait in the store or for the permit's step.
 
 #ifndef SLUICE_SERVER_RPC_PULL_WAIT_H_
 #define SLUICE_SERVER_RPC_PULL_WAIT_H_

@@ -12,9 +12,7 @@
 #include "common/wire/status.h"
 #include "server/aggregation/gathered_push.h"
 #include "server/rpc/arrived_chunk.h"
-#include "server/rpc/call_canceller.h"
 #include "server/rpc/call_wait.h"
-#include "server/rpc/pull_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -41,14 +39,13 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   PushPullCall(grpc::CallbackServerContext& context, grpc::ByteBuffer* response, PullLimits& limits,
                SnapshotChunks& chunks, const SharedMemories& memories,
                const TransformRegistry& transforms, ParameterStore& store)
-      : call_(std::make_shared<CallCanceller>(context)),
-        response_(response),
+      : response_(response),
+        limits_(limits),
         chunks_(chunks),
         memories_(memories),
         transforms_(transforms),
         store_(store),
-        checksums_(ChecksumsFor(context.peer())),
-        pull_wait_(limits, store) {}
+        checksums_(ChecksumsFor(context.peer())) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -68,7 +65,7 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   // If two threads notice that the call is cancelled while it waits, one of them ends it.
   void OnCancel() override {
     CancelWait(push_wait_.Cancel());
-    if (pull_wait_.Cancel()) Finish(grpc::Status::CANCELLED);
+    CancelPull(pull_wait_.Cancel());
   }
 
   void OnDone() override {
@@ -92,8 +89,9 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     request_ = FromProto(message.pull());
     request_.session = header->session;
     request_.after = header->sequence;
-    const absl::Status entered = pull_wait_.Enter(request_.session, call_);
-    if (!entered.ok()) return entered;
+    auto permit = limits_.Permit(request_.session);
+    if (!permit.ok()) return permit.status();
+    permit_ = *std::move(permit);
     return header;
   }
 
@@ -104,6 +102,10 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   void CancelWait(PushId id) {
     if (store_.CancelPush(id)) Finish(grpc::Status::CANCELLED);
+  }
+
+  void CancelPull(PullId id) {
+    if (store_.CancelPull(id)) Finish(grpc::Status::CANCELLED);
   }
 
   // A thread that lets in pushes that have waited must not do the work of all of them.
@@ -155,8 +157,9 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     }
     const std::shared_ptr<PushPullCall> self = shared_from_this();
     outcome_ = *outcome;
-    const auto done = [this](const absl::StatusOr<PullResult>& result) { Answer(result); };
-    if (pull_wait_.Ask(request_, done)) Finish(grpc::Status::CANCELLED);
+    const PullId id =
+        store_.Pull(request_, [this](const absl::StatusOr<PullResult>& result) { Answer(result); });
+    if (id != PullId() && pull_wait_.Begin(id)) CancelPull(id);
   }
 
   void Answer(const absl::StatusOr<PullResult>& result) {
@@ -169,7 +172,7 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     *response_ = Encode(*result);
     store_.wire_bytes().AddSent(response_->Length());
     span_.End();
-    pull_wait_.permit()->StopCounting();
+    permit_->StopCounting();
     Finish(grpc::Status::OK);
   }
 
@@ -192,8 +195,8 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     return EncodePart(store_.Newest(size), 0, size, checksums_);
   }
 
-  const std::shared_ptr<CallCanceller> call_;
   grpc::ByteBuffer* const response_;
+  PullLimits& limits_;
   SnapshotChunks& chunks_;
   const SharedMemories& memories_;
   const TransformRegistry& transforms_;
@@ -204,10 +207,11 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   uint64_t gradient_bytes_ = 0;           // on the wire
   absl::StatusOr<TensorChunk> gradient_;  // until it is added
   PullRequest request_;
-  PushOutcome outcome_;                          // once the push was answered
-  CallWait<PushId> push_wait_;                   // in the store, at its header
-  PullWait pull_wait_;                           // there, for the parameters
-  CallSpan span_;                                // while the gradient is added, or the answer made
+  PushOutcome outcome_;                 // once the push was answered
+  std::shared_ptr<PullPermit> permit_;  // from the message on; it counts, and holds no step
+  CallWait<PushId> push_wait_;          // in the store, at its header
+  CallWait<PullId> pull_wait_;          // there, for the parameters
+  CallSpan span_;                       // while the gradient is added, or the answer made
   absl::optional<ActivePulls::Stream> sending_;  // from the answer until gRPC has sent it
   std::shared_ptr<PushPullCall> self_;           // until the call is done
 };

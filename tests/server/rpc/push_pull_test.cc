@@ -5,11 +5,13 @@
 
 #include <limits>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/barrier.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "gmock/gmock.h"
@@ -136,6 +138,112 @@ TEST(GrpcHonestPushPullTest, BringsNewerParametersToAGradientThatIsTooOld) {
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
   EXPECT_EQ(Shown(Call(world, RequestOf(world.NextHeader("a", 0), {5, 5, 5}))),
             "STALE_DROPPED, step 1: 9 9 9");
+}
+
+TEST(GrpcHonestPushPullTest, BringsTheNewestParametersWhereReadsAreInconsistent) {
+  ShardOptions options = Async(1);
+  options.consistency.inconsistent_reads = true;
+  ServerWorld world(options);
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
+  const auto answer = Call(world, RequestOf(world.NextHeader("a", 0), {1, 2, 3}));
+  EXPECT_EQ(Shown(answer), "APPLIED, step 1: 9 8 7");
+  EXPECT_TRUE(answer->pull().inconsistent());
+}
+
+// ---- Calls that wait at their header, or are cancelled ----
+
+// Room for three gradients: those of "b" and "c", which have come in part, and that of "a".
+class GrpcFullRoomPushPullTest : public ::testing::Test {
+ protected:
+  GrpcFullRoomPushPullTest()
+      : world_(WithLittleRoom(), ParametersOnly(3), "", {}, BuiltinTransforms(),
+               Executors::OnThreads()) {
+    for (const char* name : {"a", "b", "c", "d"}) EXPECT_THAT(world_.Join(name), IsOk());
+    EXPECT_THAT(world_.Initialize("a", {10, 10, 10}), IsOk());
+    for (const char* name : {"b", "c"}) {
+      inside_.push_back(world_.OpenPush());
+      inside_.back()->Write(HeaderOf(world_.NextHeader(name, 0)));
+      inside_.back()->Write(GradientOf(0, {1}));
+    }
+    EXPECT_TRUE(InProgress(2));
+  }
+
+  static ShardOptions WithLittleRoom() {
+    ShardOptions options = Sync(4);
+    options.max_in_flight_bytes = 0;  // the fewest fit always
+    return options;
+  }
+
+  bool InProgress(uint64_t pushes) {
+    return world_.Await([&] { return world_.shard().Describe().counters.in_progress == pushes; });
+  }
+
+  void FinishPushes() {
+    for (const auto& push : inside_) {
+      push->Write(GradientOf(1, {1, 1}));
+      push->End();
+      EXPECT_TRUE(push->Answer().ok());
+    }
+  }
+
+  ServerWorld world_;
+  std::vector<std::unique_ptr<PushStream>> inside_;
+};
+
+TEST_F(GrpcFullRoomPushPullTest, AddsAGradientThatHasWaitedForItsTurn) {
+  absl::StatusOr<v1::PushPullResponse> answer = absl::UnknownError("not called");
+  const auto request = RequestOf(world_.NextHeader("d", 0), {4, 4, 4});
+  std::thread waiting([&] { answer = Call(world_, request); });
+  EXPECT_TRUE(InProgress(3));
+  FinishPushes();
+  EXPECT_TRUE(InProgress(0));
+  EXPECT_THAT(world_.Push("a", 0, {2, 2, 2}), Applied(1));
+  waiting.join();
+  EXPECT_EQ(Shown(answer), "ACCEPTED, step 1: 8 8 8");
+  EXPECT_EQ(world_.Counters(), "4 received: 4 accepted");
+}
+
+TEST_F(GrpcFullRoomPushPullTest, ForgetsAGradientWhoseCallIsCancelledBeforeItsTurn) {
+  const auto context = world_.Context();
+  const auto request = RequestOf(world_.NextHeader("d", 0), {4, 4, 4});
+  std::thread waiting([&] {
+    EXPECT_EQ(CallWith(*context, world_, request).status().code(), absl::StatusCode::kCancelled);
+  });
+  EXPECT_TRUE(InProgress(3));
+  context->TryCancel();
+  waiting.join();
+  EXPECT_TRUE(InProgress(2));
+  FinishPushes();
+  EXPECT_EQ(world_.Counters(), "3 received: 2 accepted, 1 aborted");
+}
+
+// AddressSanitizer tells if the call's memory does not outlive what still uses it. The world
+// expects that the counters add up, and that no pull is left.
+TEST(GrpcCancelledPushPullTest, LosesNothingWhenCallsAreCancelledAtAnyMoment) {
+  ServerWorld world(Async(1), ParametersOnly(3), "", {}, BuiltinTransforms(),
+                    Executors::OnThreads());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
+  for (int round = 0; round < 300; ++round) {
+    const auto request = RequestOf(world.NextHeader("a", 0), {0, 0, 0});
+    const auto context = world.Context();
+    auto* const together = new absl::Barrier(2);
+    const auto begin = [together] {
+      if (together->Block()) delete together;
+    };
+    std::thread calls([&] {
+      begin();
+      const absl::Status end = CallWith(*context, world, request).status();
+      EXPECT_TRUE(end.ok() || absl::IsCancelled(end)) << end;
+    });
+    begin();
+    context->TryCancel();
+    calls.join();
+  }
+  const auto answer = Call(world, RequestOf(world.NextHeader("a", 0), {1, 2, 3}));
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->parameters().payload(), PayloadOf(0, {9, 8, 7}).payload());
 }
 
 // ---- Calls that are refused ----

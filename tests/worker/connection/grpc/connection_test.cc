@@ -16,9 +16,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/encoding/encoding.h"
 #include "common/net/private_directory.h"
+#include "common/tensor/shared_memory.h"
+#include "common/trace/trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/certificates.h"
 #include "tests/testing/server/connect.h"
@@ -138,6 +143,45 @@ TEST(GrpcConnectionTest, StatesItsRevisionOfTheProtocol) {
   EXPECT_THAT((*connection)->Join(WorkerRequest("a")),
               IsError(Reason::kVersionMismatch,
                       AllOf(HasSubstr("speaks revision 4"), HasSubstr("upgrade the server"))));
+}
+
+// The largest vector that such a connection pushes and pulls in one call, of a few sizes.
+uint64_t MostInOneCall(const ServerConnection& connection) {
+  uint64_t most = 0;
+  for (const uint64_t elements : {0, 1, 4096, 4097, 16384, 16385}) {
+    if (connection.CanPushPull(elements)) most = elements;
+  }
+  return most;
+}
+
+TEST(GrpcConnectionTest, PushesAndPullsInOneCallWhereThatIsFasterAndPossible) {
+  ShardOptions sharing = Sync(1);
+  sharing.snapshots = SnapshotMemory::kShared;
+  ServerWorld world(sharing);
+  FakeClock clock;
+  Trace trace(absl::nullopt, "worker", clock);
+  GrpcConnectionOptions options;
+  options.address = world.address().ToString();
+  const auto joined = [&](const JoinRequest& request) {
+    auto connection = ConnectOverGrpc(options);
+    EXPECT_THAT(connection, IsOk());
+    EXPECT_EQ(MostInOneCall(**connection), 0u) << "before it has joined";
+    EXPECT_THAT((*connection)->Join(request), IsOk());
+    return *std::move(connection);
+  };
+  EXPECT_EQ(MostInOneCall(*joined(WorkerRequest("plain"))), 16384u);
+  EXPECT_FALSE(joined(WorkerRequest("none"))->CanPushPull(0));
+  const auto encoding = joined(WorkerRequest("encoding"));
+  encoding->UsePullEncoding(*ParseEncoding("bfloat16"));
+  EXPECT_EQ(MostInOneCall(*encoding), 0u);
+  JoinRequest shares = WorkerRequest("shares");
+  shares.memory = *SharedMemory::Create(3);
+  EXPECT_EQ(MostInOneCall(*joined(shares)), 4096u);
+  options.trace = &trace;
+  EXPECT_EQ(MostInOneCall(*joined(WorkerRequest("traced"))), 0u);
+  options.trace = nullptr;
+  options.one_call = false;
+  EXPECT_EQ(MostInOneCall(*joined(WorkerRequest("measured"))), 0u);
 }
 
 TEST(GrpcConnectionTest, EndsAtAServerOfARevisionThatIsTooOldForIt) {
