@@ -24,9 +24,6 @@ struct Revisions {
   uint32_t newest = 3;
 };
 
-// The first that has the call PushPull. Only jobs with one server have it.
-inline constexpr uint32_t kPushPullRevision = 3;
-
 // The revisions that this program's server serves.
 inline constexpr Revisions kServedRevisions;
 // A worker of this program states `newest`, and needs a server of `oldest` or later.

@@ -82,7 +82,6 @@ class GrpcConnection final : public ServerConnection {
             request.memory);
       offer_->SetAccepted(event->welcome().shares_memory());
       one_of_several_ = servers > 1;
-      has_push_pull_ = servers <= 1 && event->welcome().protocol() >= kPushPullRevision;
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
       }
@@ -155,11 +154,12 @@ class GrpcConnection final : public ServerConnection {
                           UseLanes(), transforms_, one_of_several_ ? offer_ : nullptr});
   }
 
-  // With a trace they are two calls, so that it shows each.
+  // A server that takes a worker of this revision has PushPull, if it is the job's only one. With a
+  // trace they are two calls, so that it shows each.
   bool CanPushPull(uint64_t elements) const override {
     const uint64_t most = SharesMemory() ? kMostBesideSharedMemory : kMostPushPullElements;
-    return options_.one_call && has_push_pull_ && elements > 0 && elements <= most &&
-           options_.trace == nullptr && pull_encoding_.plain();
+    return options_.one_call && session_ != nullptr && !one_of_several_ && elements > 0 &&
+           elements <= most && options_.trace == nullptr && pull_encoding_.plain();
   }
 
   absl::StatusOr<PushPullAnswer> PushPull(const PushHeader& header, const SharedFloats& gradient,
@@ -285,7 +285,6 @@ class GrpcConnection final : public ServerConnection {
   SessionId id_;                        // the session's; 0 without one
   std::shared_ptr<MemoryOffer> offer_;  // of the worker's memory; null without a session
   bool one_of_several_ = false;         // the server
-  bool has_push_pull_ = false;          // the job has one server, and it has PushPull
   bool reads_where_they_lie_ = true;
   SharedParameters shared_parameters_;
 };
