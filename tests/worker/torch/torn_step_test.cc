@@ -26,10 +26,12 @@
 namespace sluice {
 namespace {
 
-constexpr float kOffered = 8;  // each parameter, before a push
-constexpr float kServed = 3;   // each parameter, after any push
+constexpr int kParameters =
+    kMostPushPullElements + 2;  // too many for PushPull, which answers whole
+constexpr float kOffered = 8;   // each parameter, before a push
+constexpr float kServed = 3;    // each parameter, after any push
 
-// A server of two parameters that takes every push, and breaks off the pull after the first one.
+// A server that takes every push, and breaks off the pull before the last parameter.
 class TearingServer final : public v1::ParameterServer::Service {
  public:
   TearingServer() {
@@ -99,7 +101,8 @@ class TearingServer final : public v1::ParameterServer::Service {
     const bool trained = pushes > 0;
     const bool whole = !trained || torn_.exchange(true);
     v1::PullParamsResponse chunk;
-    *chunk.mutable_chunk() = PayloadOf(0, Values(whole ? 2 : 1, trained ? kServed : kOffered));
+    *chunk.mutable_chunk() =
+        PayloadOf(0, Values(whole ? kParameters : kParameters - 1, trained ? kServed : kOffered));
     writer->Write(chunk);
     if (whole) return grpc::Status::OK;
     lets_in = false;
@@ -112,12 +115,12 @@ class TearingServer final : public v1::ParameterServer::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Two weights, which begin as kOffered.
-class Pair final : public torch::nn::Module {
+// Weights that begin as kOffered.
+class Weights final : public torch::nn::Module {
  public:
-  Pair() : w_(register_parameter("w", torch::full({2}, kOffered))) {}
+  Weights() : w_(register_parameter("w", torch::full({kParameters}, kOffered))) {}
 
-  Values w() const { return Values(w_.data_ptr<float>(), w_.data_ptr<float>() + 2); }
+  Values w() const { return Values(w_.data_ptr<float>(), w_.data_ptr<float>() + kParameters); }
   void Backward() const { w_.sum().backward(); }
 
  private:
@@ -137,7 +140,7 @@ class TornStepTest : public ::testing::TestWithParam<absl::optional<LocalSteps>>
 TEST_P(TornStepTest, IsFollowedByOneThatOnlyPullsCompleteParameters) {
   TearingServer server;
   const Job job = JobAt(server);
-  Pair model;
+  Weights model;
   RemoteOptimizer optimizer(job, model, torch::optim::SGDOptions(1), GetParam());
   const auto step = [&] {
     optimizer.zero_grad();
@@ -150,10 +153,10 @@ TEST_P(TornStepTest, IsFollowedByOneThatOnlyPullsCompleteParameters) {
   EXPECT_EQ(step().disposition, Disposition::kStaleDropped);
   EXPECT_EQ(server.pushes, 1);
   if (!GetParam().has_value() || GetParam()->elasticity == 1) {
-    EXPECT_EQ(model.w(), Values({kServed, kServed}));
+    EXPECT_EQ(model.w(), Values(kParameters, kServed));
   } else {
     // Its own parameters, after one step and one move towards the first 8.
-    EXPECT_EQ(model.w(), Values({7.5, 7.5}));
+    EXPECT_EQ(model.w(), Values(kParameters, 7.5));
   }
   EXPECT_EQ(step().disposition, Disposition::kApplied);
   EXPECT_EQ(server.pushes, 2);
