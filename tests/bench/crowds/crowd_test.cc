@@ -42,13 +42,14 @@ std::vector<std::string> LinesOf(const std::string& path) {
 TEST(CrowdTest, CountsWhatTheServerCounts) {
   const std::string path = absl::StrCat(::testing::TempDir(), "/crowd.json");
   const auto crowd =
-      Start(Crowd({"--modes=sync,async", "--seconds=1", "--sizes=4KB", "--json=" + path}));
+      Start(Crowd({"--modes=bare,sync,async", "--seconds=1", "--sizes=4KB", "--json=" + path}));
   ASSERT_THAT(crowd->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << crowd->output();
+  EXPECT_THAT(LinesWith(crowd->output(), "      12 bare    |"), SizeIs(1)) << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "      12 sync    |"), SizeIs(1)) << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "      12 async   |"), SizeIs(1)) << crowd->output();
-  EXPECT_THAT(LinesWith(crowd->output(), "| right"), SizeIs(2)) << crowd->output();
+  EXPECT_THAT(LinesWith(crowd->output(), "| right"), SizeIs(3)) << crowd->output();
   const std::vector<std::string> lines = LinesOf(path);
-  ASSERT_THAT(lines, SizeIs(2));
+  ASSERT_THAT(lines, SizeIs(3));
   for (const std::string& line : lines) {
     EXPECT_EQ(JsonAt(line, "bytes"), "4000");
     EXPECT_EQ(JsonAt(line, "workers"), "12");
@@ -70,6 +71,12 @@ TEST(CrowdTest, RefusesToKillAll) {
   const auto crowd = Start(Crowd({"--kill=12"}));
   EXPECT_THAT(crowd->Wait(), IsOkAndHolds(2));
   EXPECT_THAT(crowd->output(), HasSubstr("--kill is 12, expected less than the 12 of --workers"));
+}
+
+TEST(CrowdTest, RefusesToAwaitEvictionsOfCallsWithoutSluice) {
+  const auto crowd = Start(Crowd({"--modes=bare,sync", "--kill=1"}));
+  EXPECT_THAT(crowd->Wait(), IsOkAndHolds(2));
+  EXPECT_THAT(crowd->output(), HasSubstr("give --modes without bare"));
 }
 
 }  // namespace

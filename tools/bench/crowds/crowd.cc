@@ -26,6 +26,7 @@ std::vector<std::string> CommandLine(const CrowdPlan& plan, uint32_t first, uint
                                     absl::StrCat("--compute=", plan.compute_seconds)};
   if (plan.shared_memory) words.push_back("--shared-memory");
   if (plan.two_calls) words.push_back("--two-calls");
+  if (plan.bare) words.push_back("--bare");
   return words;
 }
 

@@ -26,6 +26,7 @@ struct CrowdPlan {
   double compute_seconds = 0;
   bool shared_memory = false;
   bool two_calls = false;
+  bool bare = false;  // calls of gRPC and nothing else
 };
 
 // The workers in each process. Those that will be killed share no process with others, and come

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -53,8 +54,9 @@ void AddRowFlags(CLI::App& app, CrowdFlags& flags) {
       ->check(NumberFrom(sizeof(float), kMaxBytes))
       ->delimiter(',')
       ->default_str("4KB");
-  app.add_option("--modes", flags.modes, "modes of the server")
-      ->check(CLI::IsMember({"sync", "bounded", "ssp", "async"}))
+  app.add_option("--modes", flags.modes,
+                 "modes of the server; \"bare\" is gRPC without it, as many bytes each way")
+      ->check(CLI::IsMember({kBareMode, "sync", "bounded", "ssp", "async"}))
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--kill", flags.setup.kill,
@@ -90,6 +92,11 @@ void AddSetupFlags(CLI::App& app, CrowdSetup& setup) {
 }
 
 absl::Status Validate(const CrowdFlags& flags) {
+  if (flags.setup.kill > 0 && absl::c_linear_search(flags.modes, kBareMode)) {
+    return absl::InvalidArgumentError(
+        "--kill waits for evictions, which calls of gRPC without Sluice do not have; give --modes "
+        "without bare");
+  }
   const uint32_t fewest = *std::min_element(flags.workers.begin(), flags.workers.end());
   if (flags.setup.kill < fewest) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--kill is ", flags.setup.kill,

@@ -10,10 +10,13 @@
 
 namespace sluice::bench {
 
+// The mode of a row without Sluice: a round is a call of gRPC with as many bytes each way.
+inline constexpr char kBareMode[] = "bare";
+
 struct CrowdCase {
   uint64_t bytes = 4;  // of the vector: 4 for each float32
   uint32_t workers = 1;
-  std::string mode;
+  std::string mode;  // of the server, or kBareMode
 };
 
 // The server with all workers joined and none pushing.

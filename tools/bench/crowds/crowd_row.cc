@@ -36,6 +36,7 @@ CrowdPlan PlanOf(const CrowdCase& of, const CrowdSetup& setup, const std::string
   plan.compute_seconds = setup.compute;
   plan.shared_memory = setup.shared_memory;
   plan.two_calls = setup.two_calls;
+  plan.bare = of.mode == kBareMode;
   return plan;
 }
 

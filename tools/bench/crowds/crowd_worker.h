@@ -1,10 +1,9 @@
-// One worker of a crowd: a real client with a connection of its own.
+// One worker of a crowd, with a connection of its own.
 
 #ifndef SLUICE_TOOLS_BENCH_CROWDS_CROWD_WORKER_H_
 #define SLUICE_TOOLS_BENCH_CROWDS_CROWD_WORKER_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,6 @@
 #include "absl/time/time.h"
 #include "common/base/stop_flag.h"
 #include "common/protocol/protocol_types.h"
-#include "common/tensor/shared_floats.h"
-#include "worker/client/parameter_client.h"
 
 namespace sluice::bench {
 
@@ -29,6 +26,7 @@ struct CrowdOptions {
   absl::Duration compute;      // pause of a worker before each push
   bool shared_memory = false;  // for gradients and parameters
   bool two_calls = false;      // in a round, even if the vector is small
+  bool bare = false;           // BareWorker in place of SluiceWorker
 };
 
 // The answers to the pushes of some workers.
@@ -43,14 +41,12 @@ struct PushAnswers {
 // Its methods are for one thread; Take() and answers() are for any.
 class CrowdWorker {
  public:
-  // Connects the worker of that index. `gradient` is pushed in each round.
-  static absl::StatusOr<std::unique_ptr<CrowdWorker>> Connect(const CrowdOptions& options,
-                                                              uint32_t index,
-                                                              const SharedFloats& gradient);
+  explicit CrowdWorker(absl::Duration compute) : compute_(compute) {}
+  virtual ~CrowdWorker() = default;
 
-  absl::Status Join();
+  virtual absl::Status Join() = 0;
 
-  // Pushes and pulls until `stop` is raised, then leaves.
+  // Makes rounds until `stop` is raised, then leaves.
   absl::Status Work(StopFlag& stop);
 
   // The seconds of the rounds that ended since the last call: from the start of a push until the
@@ -61,17 +57,13 @@ class CrowdWorker {
   PushAnswers answers() const;
 
  private:
-  CrowdWorker(const CrowdOptions& options, SharedFloats gradient, JoinRequest request,
-              std::unique_ptr<ServerConnection> connection);
+  virtual absl::StatusOr<Disposition> DoRound() = 0;
+  virtual absl::Status Leave() = 0;
 
-  absl::Status DoRound();
+  absl::Status TimeRound();
   void Note(Disposition disposition, double seconds);
 
-  const absl::Duration compute_;
-  SharedFloats gradient_;
-  const JoinRequest request_;
-  std::vector<float> parameters_;
-  ParameterClient client_;
+  const absl::Duration compute_;  // the pause before each round
 
   mutable absl::Mutex mu_;
   std::vector<float> seconds_ ABSL_GUARDED_BY(mu_);

@@ -92,6 +92,7 @@ int Main(int argc, char** argv) {
       ->check(SecondsFrom(0));
   app.add_flag("--shared-memory", options.shared_memory, "for gradients and parameters");
   app.add_flag("--two-calls", options.two_calls, "in a round, even if the vector is small");
+  app.add_flag("--bare", options.bare, "echo bytes with bare_server_main");
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   options.compute = absl::Seconds(compute);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "tools/bench/crowds/bare_worker.h"
+#include "tools/bench/crowds/sluice_worker.h"
 #include "tools/bench/harness/gradient.h"
 
 namespace sluice::bench {
@@ -15,13 +17,20 @@ double MonotonicSeconds() {
   return now.count();
 }
 
+absl::StatusOr<std::unique_ptr<CrowdWorker>> ConnectWorker(const CrowdOptions& options,
+                                                           uint32_t index,
+                                                           const SharedFloats& gradient) {
+  if (options.bare) return std::make_unique<BareWorker>(options, gradient.values);
+  return SluiceWorker::Connect(options, index, gradient);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerCrowd>> WorkerCrowd::Connect(const CrowdOptions& options) {
   const SharedFloats gradient = Share(SyntheticGradient(options.elements));
   std::vector<std::unique_ptr<CrowdWorker>> workers;
   for (uint32_t i = 0; i < options.workers; ++i) {
-    auto worker = CrowdWorker::Connect(options, options.first + i, gradient);
+    auto worker = ConnectWorker(options, options.first + i, gradient);
     if (!worker.ok()) return worker.status();
     workers.push_back(*std::move(worker));
   }
