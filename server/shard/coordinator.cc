@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "server/admission/draining.h"
+#include "server/admission/in_flight_capacity.h"
 
 namespace sluice {
 namespace {
@@ -20,31 +21,6 @@ absl::Status ResultsTooEarly() {
   return MakeError(Reason::kBadArgument,
                    "field results comes from an observer before training has finished; wait for "
                    "the end of training, or leave without results");
-}
-
-// Gradients in flight beyond these make no step faster, unless the worker of a low rank is late.
-constexpr uint64_t kAmpleVectors = 64;
-constexpr uint64_t kAmpleBytes = 128'000'000;
-
-// When the wait for a worker is over, all gradients that have arrived make the step. Those that
-// wait at their header would be lost.
-bool AllMustArrive(const Consistency& consistency) {
-  return consistency.order == ReductionOrder::kRank &&
-         consistency.on_max_step_wait == StepWaitAction::kProceed &&
-         consistency.max_step_wait < absl::InfiniteDuration();
-}
-
-// How many gradients may be in flight.
-uint32_t MaxInFlight(const Layout& layout, const ShardOptions& options,
-                     const Consistency& consistency) {
-  const uint64_t rows = layout.tables().empty() ? 0 : options.most_row_bytes;
-  const uint64_t bytes = std::max<uint64_t>(layout.size() * sizeof(float) + rows, 1);
-  uint64_t vectors = options.max_in_flight_bytes / bytes;
-  if (options.ample_in_flight && !AllMustArrive(consistency)) {
-    vectors = std::min(vectors, std::max(kAmpleVectors, kAmpleBytes / bytes));
-  }
-  return static_cast<uint32_t>(
-      std::min<uint64_t>(std::max<uint64_t>(vectors, InFlightLimit::kFewest), UINT32_MAX));
 }
 
 // BAD_ARGUMENT if the push may not bring the rows that its header announces.
@@ -126,13 +102,13 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
 }
 
 void Coordinator::OpenModel() {
-  admission_.Open(MaxInFlight(*roster_.layout(), options_, settings_.consistency()));
+  admission_.Open(InFlightCapacity(*roster_.layout(), options_, settings_.consistency()));
   ChooseStalenessRules();
 }
 
 void Coordinator::FitInFlightLimit() {
   if (!has_model()) return;
-  admission_.SetLimit(MaxInFlight(*roster_.layout(), options_, settings_.consistency()));
+  admission_.SetLimit(InFlightCapacity(*roster_.layout(), options_, settings_.consistency()));
 }
 
 void Coordinator::ChooseStalenessRules() {

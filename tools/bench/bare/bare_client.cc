@@ -3,11 +3,14 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/wire/deadline.h"
 #include "common/wire/status.h"
 
 namespace sluice::bench {
 namespace {
 
+constexpr absl::Duration kPatience = absl::Seconds(120);
 constexpr char kEcho[] = "/sluice.v1.ParameterServer/Heartbeat";
 constexpr char kLeave[] = "/sluice.v1.ParameterServer/Leave";
 
@@ -15,6 +18,7 @@ constexpr char kLeave[] = "/sluice.v1.ParameterServer/Leave";
 std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(-1);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -44,13 +48,14 @@ absl::Status BareClient::Leave() {
 absl::Status BareClient::Call(const char* method, grpc::ByteBuffer* response) {
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  const auto call = stub_.PrepareUnaryCall(&context, method, request_, &calls_);
+  context.set_deadline(DeadlineAfter(kPatience));
+  const auto call = stub_.PrepareUnaryCall(&context, method, request_, &queue_);
   call->StartCall();
   grpc::Status status;
   call->Finish(response, &status, nullptr);
   void* tag;
   bool ok;
-  calls_.Next(&tag, &ok);
+  queue_.Next(&tag, &ok);
   return FromGrpcStatus(status);
 }
 

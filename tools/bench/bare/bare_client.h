@@ -20,7 +20,8 @@ class BareClient {
   // Each call sends a copy of `floats`, as bytes.
   BareClient(const std::string& address, absl::Span<const float> floats);
 
-  // Waits for the connection, and for the answer. DATA_LOSS if that has another size.
+  // Waits for the connection, and for the answer. DATA_LOSS if that has another size;
+  // DEADLINE_EXCEEDED after two minutes.
   absl::Status Echo();
 
   // Tells the server that no call follows.
@@ -31,7 +32,7 @@ class BareClient {
 
   const grpc::ByteBuffer request_;
   grpc::GenericStub stub_;
-  grpc::CompletionQueue calls_;
+  grpc::CompletionQueue queue_;
 };
 
 }  // namespace sluice::bench

@@ -15,6 +15,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "common/base/command_line.h"
 #include "common/base/malloc_tuning.h"
+#include "common/wire/grpc_runtime.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice::bench {
@@ -63,7 +64,7 @@ int Main(int argc, char** argv) {
                "bare_server_main");
   std::string address;
   int workers = 1;
-  app.add_option("--listen", address, "where")->required();
+  app.add_option("--listen", address, "the address to listen on")->required();
   app.add_option("--workers", workers, "ends when so many have left")
       ->check(CLI::PositiveNumber)
       ->required();
@@ -71,7 +72,9 @@ int Main(int argc, char** argv) {
   if (exit_code.has_value()) return *exit_code;
   KeepFreedMemory();
   Echo echo(workers);
+  KeepGrpcRunning();
   grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(-1);
   builder.AddListeningPort(address, grpc::InsecureServerCredentials());
   builder.RegisterService(&echo);
   const auto server = builder.BuildAndStart();

@@ -55,7 +55,7 @@ void AddRowFlags(CLI::App& app, CrowdFlags& flags) {
       ->delimiter(',')
       ->default_str("4KB");
   app.add_option("--modes", flags.modes,
-                 "modes of the server; \"bare\" is gRPC without it, as many bytes each way")
+                 "modes of the server; \"bare\": plain calls of gRPC, with as many bytes each way")
       ->check(CLI::IsMember({kBareMode, "sync", "bounded", "ssp", "async"}))
       ->delimiter(',')
       ->capture_default_str();
