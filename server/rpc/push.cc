@@ -12,6 +12,7 @@
 #include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_canceller.h"
 #include "server/rpc/call_wait.h"
+#include "server/rpc/header_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -32,7 +33,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         memories_(memories),
         lanes_(lanes),
         transforms_(transforms),
-        store_(store) {}
+        store_(store),
+        wait_(store) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -55,7 +57,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   // If two threads notice that the push is cancelled while it waits, one of them ends the call.
   void OnCancel() override {
-    CancelWait(wait_.Cancel());
+    if (wait_.Cancel()) Finish(grpc::Status::CANCELLED);
     CancelGathering(gathering_.Cancel());
   }
 
@@ -73,17 +75,13 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
  private:
   void Begin(bool ok) {
-    const PushId id = store_.BeginPush(
+    const bool cancelled = wait_.Begin(
         ok ? ReadHeader() : NoHeader(),
         [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
         [weak = weak_from_this()] {
           if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->call_.Cancel();
         });
-    if (id != PushId() && wait_.Begin(id)) CancelWait(id);
-  }
-
-  void CancelWait(PushId id) {
-    if (store_.CancelPush(id)) Finish(grpc::Status::CANCELLED);
+    if (cancelled) Finish(grpc::Status::CANCELLED);
   }
 
   absl::StatusOr<PushHeader> ReadHeader() {
@@ -219,8 +217,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
-  CallWait<PushId> wait_;                   // in the store, at its header
-  CallWait<PushId> gathering_;              // there, for the parts of other servers
+  HeaderWait wait_;
+  CallWait<PushId> gathering_;  // in the store, for the parts of other servers
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Messages that carry chunks, cut into slices as gRPC may hand them over: read by hand they mean
-// what generated code makes of the same bytes.
+// what generated code makes of the same bytes. A chunk that is one of several parts of a message
+// means the same.
 #include <glog/logging.h>
 #include <grpcpp/support/byte_buffer.h>
 
@@ -107,6 +108,18 @@ void TryMessage(const std::string& bytes, const std::vector<size_t>& cuts,
   CheckMeans(message.chunk(), *read);
 }
 
+// Generated code reads this one, and gives its chunk away.
+void TryPushPull(const std::string& bytes) {
+  v1::PushPullRequest message;
+  if (!message.ParseFromString(bytes) || !message.has_gradient()) return;
+  const v1::TensorChunk gradient = message.gradient();
+  const auto read = TakeChunk(message.mutable_gradient());
+  const Reason reason = ReasonToRefuse(gradient, nullptr);
+  if (reason != Reason::kNone) return CheckRefusal(read.status(), {reason});
+  CHECK(read.ok()) << read.status();
+  CheckMeans(gradient, *read);
+}
+
 // The same message, in the form and with the checksum that senders give it.
 std::string Sealed(const std::string& bytes) {
   v1::PushGradientsRequest message;
@@ -127,6 +140,7 @@ void Try(absl::string_view bytes) {
   TryMessage<v1::PushGradientsRequest>(message, cuts, memory);
   TryMessage<v1::InitializeParamsRequest>(message, cuts, memory);
   TryMessage<v1::PullParamsResponse>(message, cuts, memory);
+  TryPushPull(message);
 }
 
 }  // namespace sluice

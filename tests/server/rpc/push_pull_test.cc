@@ -16,6 +16,7 @@
 #include "common/wire/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/server/full_room_test.h"
 #include "tests/testing/server/trained_server_test.h"
 
 namespace sluice {
@@ -154,50 +155,21 @@ TEST(GrpcHonestPushPullTest, BringsTheNewestParametersWhereReadsAreInconsistent)
 // ---- Calls that wait at their header, or are cancelled ----
 
 // Room for three gradients: those of "b" and "c", which have come in part, and that of "a".
-class GrpcFullRoomPushPullTest : public ::testing::Test {
+class GrpcFullRoomPushPullTest : public FullRoomTest {
  protected:
-  GrpcFullRoomPushPullTest()
-      : world_(WithLittleRoom(), ParametersOnly(3), "", {}, BuiltinTransforms(),
-               Executors::OnThreads()) {
-    for (const char* name : {"a", "b", "c", "d"}) EXPECT_THAT(world_.Join(name), IsOk());
-    EXPECT_THAT(world_.Initialize("a", {10, 10, 10}), IsOk());
-    for (const char* name : {"b", "c"}) {
-      inside_.push_back(world_.OpenPush());
-      inside_.back()->Write(HeaderOf(world_.NextHeader(name, 0)));
-      inside_.back()->Write(GradientOf(0, {1}));
-    }
-    EXPECT_TRUE(InProgress(2));
-  }
-
-  static ShardOptions WithLittleRoom() {
-    ShardOptions options = Sync(4);
-    options.max_in_flight_bytes = 0;  // the fewest fit always
-    return options;
-  }
-
-  bool InProgress(uint64_t pushes) {
-    return world_.Await([&] { return world_.shard().Describe().counters.in_progress == pushes; });
-  }
-
   void FinishPushes() {
-    for (const auto& push : inside_) {
-      push->Write(GradientOf(1, {1, 1}));
-      push->End();
-      EXPECT_TRUE(push->Answer().ok());
-    }
+    EXPECT_THAT(FinishPushOf("b"), Accepted(0));
+    EXPECT_THAT(FinishPushOf("c"), Accepted(0));
   }
-
-  ServerWorld world_;
-  std::vector<std::unique_ptr<PushStream>> inside_;
 };
 
 TEST_F(GrpcFullRoomPushPullTest, AddsAGradientThatHasWaitedForItsTurn) {
   absl::StatusOr<v1::PushPullResponse> answer = absl::UnknownError("not called");
   const auto request = RequestOf(world_.NextHeader("d", 0), {4, 4, 4});
   std::thread waiting([&] { answer = Call(world_, request); });
-  EXPECT_TRUE(InProgress(3));
+  EXPECT_TRUE(AwaitInProgress(3));
   FinishPushes();
-  EXPECT_TRUE(InProgress(0));
+  EXPECT_TRUE(AwaitInProgress(0));
   EXPECT_THAT(world_.Push("a", 0, {2, 2, 2}), Applied(1));
   waiting.join();
   EXPECT_EQ(Shown(answer), "ACCEPTED, step 1: 8 8 8");
@@ -210,10 +182,10 @@ TEST_F(GrpcFullRoomPushPullTest, ForgetsAGradientWhoseCallIsCancelledBeforeItsTu
   std::thread waiting([&] {
     EXPECT_EQ(CallWith(*context, world_, request).status().code(), absl::StatusCode::kCancelled);
   });
-  EXPECT_TRUE(InProgress(3));
+  EXPECT_TRUE(AwaitInProgress(3));
   context->TryCancel();
   waiting.join();
-  EXPECT_TRUE(InProgress(2));
+  EXPECT_TRUE(AwaitInProgress(2));
   FinishPushes();
   EXPECT_EQ(world_.Counters(), "3 received: 2 accepted, 1 aborted");
 }

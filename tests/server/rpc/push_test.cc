@@ -3,7 +3,6 @@
 #include "server/rpc/push.h"
 
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "common/wire/messages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/server/full_room_test.h"
 #include "tests/testing/server/trained_server_test.h"
 
 namespace sluice {
@@ -311,60 +311,18 @@ TEST_F(GrpcPushTest, RefusesASummaryInPlaceOfTheHeader) {
 
 // ---- A push that waits at its header ----
 
-// Sync with four workers. The in-flight limit is three gradients, of which one is reserved for "a",
-// whose rank is the lowest that the step waits for. "b" and "c" are admitted, and have sent one of
-// three elements.
-class GrpcFullRoomTest : public ::testing::Test {
+class GrpcFullRoomTest : public FullRoomTest {
  protected:
-  GrpcFullRoomTest() : world_(WithLittleRoom()) {
-    for (const char* name : {"a", "b", "c", "d"}) EXPECT_THAT(world_.Join(name), IsOk());
-    EXPECT_THAT(world_.Initialize("a", {10, 10, 10}), IsOk());
-    for (const char* name : {"b", "c"}) {
-      inside_[name] = world_.OpenPush();
-      inside_[name]->Write(HeaderOf(world_.NextHeader(name, 0)));
-      inside_[name]->Write(GradientOf(0, {1}));
-      EXPECT_TRUE(world_.Await([&] { return BytesOf(name) == 4; }));
-    }
-  }
-
-  static ShardOptions WithLittleRoom() {
-    ShardOptions options = Sync(4);
-    options.max_in_flight_bytes = 0;  // the fewest fit always
-    return options;
-  }
-
   // A push of "d", all of it, which comes as far as its header.
   std::unique_ptr<PushStream> OpenWaitingPush() {
     auto push = world_.OpenPush();
     push->Write(HeaderOf(world_.NextHeader("d", 0)));
     push->Write(GradientOf(0, {4, 4, 4}));
     push->End();
-    EXPECT_TRUE(world_.Await([this] { return InProgress() == 3; }));
+    EXPECT_TRUE(AwaitInProgress(3));
     EXPECT_EQ(BytesOf("d"), 0u);
     return push;
   }
-
-  absl::StatusOr<PushOutcome> FinishPushOf(const std::string& worker) {
-    inside_[worker]->Write(GradientOf(1, {1, 1}));
-    inside_[worker]->End();
-    return AnswerTo(*inside_[worker]);
-  }
-  static absl::StatusOr<PushOutcome> AnswerTo(PushStream& push) {
-    const auto answer = push.Answer();
-    if (!answer.ok()) return answer.status();
-    return FromProto(*answer);
-  }
-
-  uint64_t InProgress() { return world_.shard().Describe().counters.in_progress; }
-  uint64_t BytesOf(const std::string& worker) {
-    for (const AwaitedWorker& awaited : world_.shard().Describe().current.awaited) {
-      if (awaited.worker == worker) return awaited.bytes_arrived;
-    }
-    return 0;
-  }
-
-  ServerWorld world_;
-  std::map<std::string, std::unique_ptr<PushStream>> inside_;
 };
 
 TEST_F(GrpcFullRoomTest, LetsAPushInOnceAnotherIsOver) {
@@ -403,7 +361,7 @@ TEST_F(GrpcFullRoomTest, ForgetsAPushThatIsCancelledWhileItWaits) {
 TEST_F(GrpcFullRoomTest, ForgetsAWaitingPushOnceItsStreamHasEnded) {
   const auto waiting = OpenWaitingPush();
   waiting->Cancel();
-  EXPECT_TRUE(world_.Await([this] { return InProgress() == 2; }));
+  EXPECT_TRUE(AwaitInProgress(2));
   EXPECT_EQ(world_.shard().Describe().counters.aborted, 1u);
   EXPECT_THAT(FinishPushOf("b"), Accepted(0));
   EXPECT_THAT(FinishPushOf("c"), Accepted(0));
@@ -418,11 +376,11 @@ TEST_F(GrpcFullRoomTest, LetsFourPushesOfASessionWait) {
     header.mutable_attachments(0)->set_data(std::string(60000, 'x'));
     waiting.back()->Write(HeaderOf(header));
   }
-  EXPECT_TRUE(world_.Await([this] { return InProgress() == 6; }));
+  EXPECT_TRUE(AwaitInProgress(6));
   EXPECT_THAT(world_.AnswerToHeader(world_.NextHeader("d", 0)),
               IsError(Reason::kBadArgument, HasSubstr("4 pushes of session 4 wait already")));
   for (const auto& push : waiting) push->Cancel();
-  EXPECT_TRUE(world_.Await([this] { return InProgress() == 2; }));
+  EXPECT_TRUE(AwaitInProgress(2));
   EXPECT_THAT(FinishPushOf("b"), Accepted(0));
   EXPECT_THAT(FinishPushOf("c"), Accepted(0));
   EXPECT_EQ(world_.Counters(), "7 received: 2 accepted, 1 rejected, 4 aborted");
