@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/thread_name.h"
 #include "common/wire/deadline.h"
@@ -40,6 +41,10 @@ absl::Duration HeartbeatInterval(absl::Duration lease) {
   return std::clamp(lease / kBeatsPerLease, kShortestInterval, kLongestInterval);
 }
 
+absl::Duration PauseAfterHeartbeat(absl::Duration took, absl::Duration interval) {
+  return std::max(interval - took, absl::ZeroDuration());
+}
+
 Heartbeat::Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration lease,
                      const std::string& token, Trace* trace)
     : stub_(stub), interval_(HeartbeatInterval(lease)), token_(token), trace_(trace) {
@@ -58,8 +63,11 @@ Heartbeat::~Heartbeat() {
 
 void Heartbeat::Run() {
   NameThisThread("heartbeat");
-  while (!stop_.WaitFor(interval_)) {
+  absl::Duration pause = interval_;
+  while (!stop_.WaitFor(pause)) {
+    const absl::Time begun = RealClock().Now();
     if (!Beat()) return;
+    pause = PauseAfterHeartbeat(RealClock().Now() - begun, interval_);
   }
 }
 

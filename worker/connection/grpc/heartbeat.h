@@ -22,8 +22,13 @@ namespace sluice {
 // The time between two heartbeats: a third of the lease, but at least 20 ms and at most 5 s.
 absl::Duration HeartbeatInterval(absl::Duration lease);
 
+// The pause after a heartbeat that took so long, until the next one. One begins an interval after
+// the one before. So if the first of three in a lease gets no answer, the second still comes in
+// time.
+absl::Duration PauseAfterHeartbeat(absl::Duration took, absl::Duration interval);
+
 // Sends them until it is destroyed, or until the server does not know the session any more. A
-// heartbeat that fails is not repeated; the next one follows after the interval.
+// heartbeat that fails, or that has no answer after an interval, is not repeated.
 //
 // It has a thread, which polls only while a heartbeat is on its way. A call with a callback would
 // need less code. But then threads of gRPC poll for as long as the process lives, and take what

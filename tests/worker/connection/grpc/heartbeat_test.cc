@@ -101,6 +101,13 @@ TEST(HeartbeatTest, ComesThreeTimesInALeaseUnlessThatIsVeryShortOrLong) {
   EXPECT_EQ(HeartbeatInterval(absl::Milliseconds(1)), absl::Milliseconds(20));
 }
 
+TEST(HeartbeatTest, BeginsAnIntervalAfterTheOneBeforeThoughThatGotNoAnswer) {
+  const absl::Duration interval = HeartbeatInterval(absl::Seconds(9));
+  EXPECT_EQ(PauseAfterHeartbeat(absl::Milliseconds(10), interval), absl::Milliseconds(2990));
+  EXPECT_EQ(PauseAfterHeartbeat(interval, interval), absl::ZeroDuration());
+  EXPECT_EQ(PauseAfterHeartbeat(interval + absl::Milliseconds(1), interval), absl::ZeroDuration());
+}
+
 TEST(HeartbeatTest, PresentsTheToken) {
   ShardOptions options = Sync(1);
   options.lease = absl::Milliseconds(60);
