@@ -10,6 +10,7 @@
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_wait.h"
+#include "server/rpc/push_wait.h"
 
 namespace sluice {
 namespace {
@@ -21,7 +22,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
  public:
   InitializeStream(grpc::ByteBuffer* response, const TransformRegistry& transforms,
                    OfferTurns* turns, ParameterStore& store)
-      : response_(response), transforms_(transforms), turns_(turns), store_(store) {}
+      : response_(response), transforms_(transforms), turns_(turns), store_(store), wait_(store) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -45,7 +46,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       cancelled_ = true;
     }
     if (turns_ != nullptr && turns_->Cancel(this)) Answer(absl::CancelledError());
-    CancelWait(wait_.Cancel());
+    if (wait_.Cancel()) Answer(absl::CancelledError());
     CancelGathering(gathering_.Cancel());
   }
 
@@ -105,11 +106,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         [weak = weak_from_this()] {
           if (const auto stream = weak.lock()) stream->Answer(OfferLostSession(stream->session_));
         });
-    if (id != PushId() && wait_.Begin(id)) CancelWait(id);
-  }
-
-  void CancelWait(PushId id) {
-    if (id != PushId() && store_.CancelPush(id)) Answer(absl::CancelledError());
+    if (wait_.Begin(id)) Answer(absl::CancelledError());
   }
 
   // Another offer may have become the parameters meanwhile.
@@ -192,9 +189,9 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   uint32_t attempt_ = 0;
   grpc::ByteBuffer message_;
   std::unique_ptr<PendingPush> parameters_;  // null before its turn
-  CallWait<PushId> wait_;                    // in the store
-  CallWait<PushId> gathering_;               // in the store
-  std::shared_ptr<InitializeStream> self_;   // until the call is done
+  PushWait wait_;
+  CallWait<PushId> gathering_;              // in the store
+  std::shared_ptr<InitializeStream> self_;  // until the call is done
 
   absl::Mutex mu_;
   bool answered_ ABSL_GUARDED_BY(mu_) = false;

@@ -12,7 +12,7 @@
 #include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_canceller.h"
 #include "server/rpc/call_wait.h"
-#include "server/rpc/header_wait.h"
+#include "server/rpc/push_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -75,13 +75,13 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
  private:
   void Begin(bool ok) {
-    const bool cancelled = wait_.Begin(
+    const PushId id = store_.BeginPush(
         ok ? ReadHeader() : NoHeader(),
         [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
         [weak = weak_from_this()] {
           if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->call_.Cancel();
         });
-    if (cancelled) Finish(grpc::Status::CANCELLED);
+    if (wait_.Begin(id)) Finish(grpc::Status::CANCELLED);
   }
 
   absl::StatusOr<PushHeader> ReadHeader() {
@@ -217,7 +217,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
-  HeaderWait wait_;
+  PushWait wait_;
   CallWait<PushId> gathering_;  // in the store, for the parts of other servers
 };
 

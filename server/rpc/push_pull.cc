@@ -13,7 +13,7 @@
 #include "server/aggregation/gathered_push.h"
 #include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_wait.h"
-#include "server/rpc/header_wait.h"
+#include "server/rpc/push_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -47,7 +47,7 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         transforms_(transforms),
         store_(store),
         checksums_(ChecksumsFor(context.peer())),
-        header_wait_(store) {}
+        push_wait_(store) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -57,16 +57,16 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   // The only message. The work is done here, and not in Start(), since gRPC sends no answer before
   // that has returned, and this thread may go on to make steps for others.
   void OnReadDone(bool ok) override {
-    const bool cancelled = header_wait_.Begin(
+    const PushId id = store_.BeginPush(
         ok ? Read() : NoHeader(),
         [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); }, nullptr);
     beginning_ = false;
-    if (cancelled) Finish(grpc::Status::CANCELLED);
+    if (push_wait_.Begin(id)) Finish(grpc::Status::CANCELLED);
   }
 
   // If two threads notice that the call is cancelled while it waits, one of them ends it.
   void OnCancel() override {
-    if (header_wait_.Cancel()) Finish(grpc::Status::CANCELLED);
+    if (push_wait_.Cancel()) Finish(grpc::Status::CANCELLED);
     CancelPull(pull_wait_.Cancel());
   }
 
@@ -200,14 +200,14 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   const TransformRegistry& transforms_;
   ParameterStore& store_;
   const Checksums checksums_;          // of the parameters
-  std::atomic<bool> beginning_{true};  // OnReadDone() is at header_wait_.Begin()
+  std::atomic<bool> beginning_{true};  // OnReadDone() has not returned from BeginPush()
   grpc::ByteBuffer message_;
   uint64_t gradient_bytes_ = 0;           // on the wire
   absl::StatusOr<TensorChunk> gradient_;  // until it is added
   PullRequest request_;
   PushOutcome outcome_;                 // once the push was answered
   std::shared_ptr<PullPermit> permit_;  // from the message on; it counts, and holds no step
-  HeaderWait header_wait_;
+  PushWait push_wait_;
   CallWait<PullId> pull_wait_;                   // in the store, for the parameters
   CallSpan span_;                                // while the gradient is added, or the answer made
   absl::optional<ActivePulls::Stream> sending_;  // from the answer until gRPC has sent it

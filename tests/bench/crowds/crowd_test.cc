@@ -73,10 +73,12 @@ TEST(CrowdTest, RefusesToKillAll) {
   EXPECT_THAT(crowd->output(), HasSubstr("--kill is 12, expected less than the 12 of --workers"));
 }
 
-TEST(CrowdTest, RefusesToAwaitEvictionsOfCallsWithoutSluice) {
-  const auto crowd = Start(Crowd({"--modes=bare,sync", "--kill=1"}));
-  EXPECT_THAT(crowd->Wait(), IsOkAndHolds(2));
-  EXPECT_THAT(crowd->output(), HasSubstr("give --modes without bare"));
+TEST(CrowdTest, RefusesForBareCallsWhatOnlySluiceHas) {
+  for (const char* flag : {"--kill=1", "--shared-memory", "--two-calls"}) {
+    const auto crowd = Start(Crowd({"--modes=bare,sync", flag}));
+    EXPECT_THAT(crowd->Wait(), IsOkAndHolds(2));
+    EXPECT_THAT(crowd->output(), HasSubstr("give --modes without bare"));
+  }
 }
 
 }  // namespace

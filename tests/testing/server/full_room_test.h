@@ -20,7 +20,7 @@ namespace sluice {
 
 // Workers "a" to "d" in sync, with three parameters of 10. The in-flight limit is three vectors.
 // The pushes of "b" and "c", of which one element has arrived, hold two. The third is reserved for
-// "a", whose rank is the lowest that the step waits for.
+// "a", whose rank is the lowest that the step waits for. Work is done on threads, as in a server.
 class FullRoomTest : public ::testing::Test {
  protected:
   FullRoomTest()

@@ -26,10 +26,10 @@
 namespace sluice {
 namespace {
 
-constexpr int kParameters =
-    kMostPushPullElements + 2;  // too many for PushPull, which answers whole
-constexpr float kOffered = 8;   // each parameter, before a push
-constexpr float kServed = 3;    // each parameter, after any push
+// Too many for PushPull, whose answer is one message and cannot be torn.
+constexpr int kParameters = kMostPushPullElements + 2;
+constexpr float kOffered = 8;  // each parameter, before a push
+constexpr float kServed = 3;   // each parameter, after any push
 
 // A server that takes every push, and breaks off the pull before the last parameter.
 class TearingServer final : public v1::ParameterServer::Service {

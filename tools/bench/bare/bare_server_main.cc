@@ -8,11 +8,13 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cstdint>
 #include <iostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/types/optional.h"
 #include "common/base/command_line.h"
 #include "common/base/malloc_tuning.h"
 #include "common/wire/grpc_runtime.h"

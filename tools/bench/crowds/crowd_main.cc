@@ -54,8 +54,9 @@ void AddRowFlags(CLI::App& app, CrowdFlags& flags) {
       ->check(NumberFrom(sizeof(float), kMaxBytes))
       ->delimiter(',')
       ->default_str("4KB");
-  app.add_option("--modes", flags.modes,
-                 "modes of the server; \"bare\": plain calls of gRPC, with as many bytes each way")
+  app.add_option(
+         "--modes", flags.modes,
+         "modes of the server; \"bare\": plain calls of gRPC, with the vector's bytes each way")
       ->check(CLI::IsMember({kBareMode, "sync", "bounded", "ssp", "async"}))
       ->delimiter(',')
       ->capture_default_str();
@@ -88,14 +89,19 @@ void AddSetupFlags(CLI::App& app, CrowdSetup& setup) {
   app.add_flag("--shared-memory", setup.shared_memory, "for gradients and parameters");
   app.add_flag("--two-calls", setup.two_calls,
                "push and pull by a call each, even if the vector is small");
-  app.add_option("--root", setup.root, "where server/sluice_server lies")->group("");
+  app.add_option("--root", setup.root, "the folder of the runfiles")->group("");
 }
 
 absl::Status Validate(const CrowdFlags& flags) {
-  if (flags.setup.kill > 0 && absl::c_linear_search(flags.modes, kBareMode)) {
+  const bool bare = absl::c_linear_search(flags.modes, kBareMode);
+  if (flags.setup.kill > 0 && bare) {
     return absl::InvalidArgumentError(
         "--kill waits for evictions, which calls of gRPC without Sluice do not have; give --modes "
         "without bare");
+  }
+  if ((flags.setup.shared_memory || flags.setup.two_calls) && bare) {
+    return absl::InvalidArgumentError(
+        "--shared-memory and --two-calls are for Sluice's rounds; give --modes without bare");
   }
   const uint32_t fewest = *std::min_element(flags.workers.begin(), flags.workers.end());
   if (flags.setup.kill < fewest) return absl::OkStatus();

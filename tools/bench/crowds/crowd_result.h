@@ -10,7 +10,8 @@
 
 namespace sluice::bench {
 
-// The mode of a row without Sluice: a round is a call of gRPC with as many bytes each way.
+// The mode of a row without Sluice: a round is a call of gRPC with the vector's
+// bytes each way.
 inline constexpr char kBareMode[] = "bare";
 
 struct CrowdCase {

@@ -19,16 +19,16 @@
 
 namespace sluice {
 
-// The time between two heartbeats: a third of the lease, but at least 20 ms and at most 5 s.
+// The time from the start of one heartbeat to the start of the next: a third of the lease, but at
+// least 20 ms and at most 5 s.
 absl::Duration HeartbeatInterval(absl::Duration lease);
 
-// The pause after a heartbeat that took so long, until the next one. One begins an interval after
-// the one before. So if the first of three in a lease gets no answer, the second still comes in
-// time.
+// The rest of the interval after a heartbeat that took so long; zero if none is left. With three
+// heartbeats in a lease, the server still hears the second in time if the first is lost.
 absl::Duration PauseAfterHeartbeat(absl::Duration took, absl::Duration interval);
 
-// Sends them until it is destroyed, or until the server does not know the session any more. A
-// heartbeat that fails, or that has no answer after an interval, is not repeated.
+// Sends them until it is destroyed, or until the server does not know the session any more. Each
+// must be answered within an interval. After one that fails, the next comes at its usual time.
 //
 // It has a thread, which polls only while a heartbeat is on its way. A call with a callback would
 // need less code. But then threads of gRPC poll for as long as the process lives, and take what

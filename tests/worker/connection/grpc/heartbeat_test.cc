@@ -101,7 +101,7 @@ TEST(HeartbeatTest, ComesThreeTimesInALeaseUnlessThatIsVeryShortOrLong) {
   EXPECT_EQ(HeartbeatInterval(absl::Milliseconds(1)), absl::Milliseconds(20));
 }
 
-TEST(HeartbeatTest, BeginsAnIntervalAfterTheOneBeforeThoughThatGotNoAnswer) {
+TEST(HeartbeatTest, PausesForTheRestOfTheInterval) {
   const absl::Duration interval = HeartbeatInterval(absl::Seconds(9));
   EXPECT_EQ(PauseAfterHeartbeat(absl::Milliseconds(10), interval), absl::Milliseconds(2990));
   EXPECT_EQ(PauseAfterHeartbeat(interval, interval), absl::ZeroDuration());
