@@ -11,8 +11,8 @@
 
 namespace sluice {
 
-// As many as `options` give memory for, at least InFlightLimit::kFewest. With
-// ShardOptions::ample_in_flight no more than are of use.
+// Returns how many the memory of `options` holds, but at least InFlightLimit::kFewest. With
+// ShardOptions::ample_in_flight it returns no more than are of use.
 uint32_t InFlightCapacity(const Layout& layout, const ShardOptions& options,
                           const Consistency& consistency);
 

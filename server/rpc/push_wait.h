@@ -1,4 +1,4 @@
-// What the calls that bring a vector have in common until it is let in: a wait in the store.
+// The wait of PushGradients, PushPull and InitializeParams in the store, until it lets them in.
 
 #ifndef SLUICE_SERVER_RPC_PUSH_WAIT_H_
 #define SLUICE_SERVER_RPC_PUSH_WAIT_H_

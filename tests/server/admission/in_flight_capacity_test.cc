@@ -1,24 +1,14 @@
 #include "server/admission/in_flight_capacity.h"
 
-#include <utility>
-#include <vector>
-
 #include "gtest/gtest.h"
+#include "tests/testing/vectors.h"
 
 namespace sluice {
 namespace {
 
-Layout VectorOf(uint64_t elements) {
-  LayoutRange vector;
-  vector.name = "w";
-  vector.shape = {static_cast<uint32_t>(elements)};
-  vector.length = elements;
-  return Layout::Create({vector}).value();
-}
-
 // Of vectors of 4 MB.
 uint32_t Capacity(const ShardOptions& options, const Consistency& consistency = {}) {
-  return InFlightCapacity(VectorOf(1'000'000), options, consistency);
+  return InFlightCapacity(ParametersOnly(1'000'000), options, consistency);
 }
 
 TEST(InFlightCapacityTest, IsWhatTheMemoryHoldsButNeverLessThanThree) {
@@ -33,7 +23,7 @@ TEST(InFlightCapacityTest, IsAmpleAt64VectorsOr128Megabytes) {
   ShardOptions options;
   options.ample_in_flight = true;
   EXPECT_EQ(Capacity(options), 64u);
-  EXPECT_EQ(InFlightCapacity(VectorOf(250'000), options, {}), 128u);
+  EXPECT_EQ(InFlightCapacity(ParametersOnly(250'000), options, {}), 128u);
   options.max_in_flight_bytes = 20'000'000;
   EXPECT_EQ(Capacity(options), 5u);
 }

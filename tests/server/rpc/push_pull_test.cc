@@ -154,7 +154,6 @@ TEST(GrpcHonestPushPullTest, BringsTheNewestParametersWhereReadsAreInconsistent)
 
 // ---- Calls that wait at their header, or are cancelled ----
 
-// Room for three gradients: those of "b" and "c", which have come in part, and that of "a".
 class GrpcFullRoomPushPullTest : public FullRoomTest {
  protected:
   void FinishPushes() {

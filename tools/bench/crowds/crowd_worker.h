@@ -49,8 +49,8 @@ class CrowdWorker {
   // Makes rounds until `stop` is raised, then leaves.
   absl::Status Work(StopFlag& stop);
 
-  // The seconds of the rounds that ended since the last call: from its start until the parameters,
-  // or the bytes, are there.
+  // The seconds of the rounds that ended since the last call: from the start of each until the
+  // parameters, or the bytes, are there.
   std::vector<float> Take();
 
   // As many as rounds ended.
