@@ -9,8 +9,7 @@
 #include "common/wire/chunk.h"
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
-#include "server/rpc/call_wait.h"
-#include "server/rpc/push_wait.h"
+#include "server/rpc/store_wait.h"
 
 namespace sluice {
 namespace {
@@ -22,7 +21,12 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
  public:
   InitializeStream(grpc::ByteBuffer* response, const TransformRegistry& transforms,
                    OfferTurns* turns, ParameterStore& store)
-      : response_(response), transforms_(transforms), turns_(turns), store_(store), wait_(store) {}
+      : response_(response),
+        transforms_(transforms),
+        turns_(turns),
+        store_(store),
+        wait_(store, &ParameterStore::CancelPush),
+        gathering_(store, &ParameterStore::CancelGathering) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -47,7 +51,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     }
     if (turns_ != nullptr && turns_->Cancel(this)) Answer(absl::CancelledError());
     if (wait_.Cancel()) Answer(absl::CancelledError());
-    CancelGathering(gathering_.Cancel());
+    if (gathering_.Cancel()) Send(absl::CancelledError());
   }
 
   void OnDone() override {
@@ -154,12 +158,8 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     store_.executors().arrivals->Run([self = shared_from_this(), parameters] {
       const PushId id = self->store_.FinishInitialize(
           std::move(*parameters), [self](const auto& outcome) { self->Send(outcome); });
-      if (id != PushId() && self->gathering_.Begin(id)) self->CancelGathering(id);
+      if (self->gathering_.Begin(id)) self->Send(absl::CancelledError());
     });
-  }
-
-  void CancelGathering(PushId id) {
-    if (id != PushId() && store_.CancelGathering(id)) Send(absl::CancelledError());
   }
 
   void Answer(const absl::StatusOr<InitializeOutcome>& outcome) {
@@ -189,9 +189,9 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   uint32_t attempt_ = 0;
   grpc::ByteBuffer message_;
   std::unique_ptr<PendingPush> parameters_;  // null before its turn
-  PushWait wait_;
-  CallWait<PushId> gathering_;              // in the store
-  std::shared_ptr<InitializeStream> self_;  // until the call is done
+  StoreWait<PushId> wait_;                   // until it is let in
+  StoreWait<PushId> gathering_;              // for the parts of other servers
+  std::shared_ptr<InitializeStream> self_;   // until the call is done
 
   absl::Mutex mu_;
   bool answered_ ABSL_GUARDED_BY(mu_) = false;

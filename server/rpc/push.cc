@@ -11,8 +11,7 @@
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_canceller.h"
-#include "server/rpc/call_wait.h"
-#include "server/rpc/push_wait.h"
+#include "server/rpc/store_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -34,7 +33,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         lanes_(lanes),
         transforms_(transforms),
         store_(store),
-        wait_(store) {}
+        wait_(store, &ParameterStore::CancelPush),
+        gathering_(store, &ParameterStore::CancelGathering) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -58,7 +58,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   // If two threads notice that the push is cancelled while it waits, one of them ends the call.
   void OnCancel() override {
     if (wait_.Cancel()) Finish(grpc::Status::CANCELLED);
-    CancelGathering(gathering_.Cancel());
+    if (gathering_.Cancel()) Finish(grpc::Status::CANCELLED);
   }
 
   void OnDone() override {
@@ -190,11 +190,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   void Gather(std::unique_ptr<PendingPush> push, const PushCallback& done) {
     const std::shared_ptr<PushStream> self = shared_from_this();  // it may be answered at once
     const PushId id = store_.FinishPush(std::move(push), done);
-    if (id != PushId() && gathering_.Begin(id)) CancelGathering(id);
-  }
-
-  void CancelGathering(PushId id) {
-    if (id != PushId() && store_.CancelGathering(id)) Finish(grpc::Status::CANCELLED);
+    if (gathering_.Begin(id)) Finish(grpc::Status::CANCELLED);
   }
 
   void Answer(const absl::StatusOr<PushOutcome>& outcome) {
@@ -217,8 +213,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
-  PushWait wait_;
-  CallWait<PushId> gathering_;  // in the store, for the parts of other servers
+  StoreWait<PushId> wait_;                  // at its header
+  StoreWait<PushId> gathering_;             // for the parts of other servers
 };
 
 }  // namespace

@@ -12,8 +12,7 @@
 #include "common/wire/status.h"
 #include "server/aggregation/gathered_push.h"
 #include "server/rpc/arrived_chunk.h"
-#include "server/rpc/call_wait.h"
-#include "server/rpc/push_wait.h"
+#include "server/rpc/store_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -47,7 +46,8 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         transforms_(transforms),
         store_(store),
         checksums_(ChecksumsFor(context.peer())),
-        push_wait_(store) {}
+        push_wait_(store, &ParameterStore::CancelPush),
+        pull_wait_(store, &ParameterStore::CancelPull) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -67,7 +67,7 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   // If two threads notice that the call is cancelled while it waits, one of them ends it.
   void OnCancel() override {
     if (push_wait_.Cancel()) Finish(grpc::Status::CANCELLED);
-    CancelPull(pull_wait_.Cancel());
+    if (pull_wait_.Cancel()) Finish(grpc::Status::CANCELLED);
   }
 
   void OnDone() override {
@@ -100,10 +100,6 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   static absl::Status NoHeader() {
     return MakeError(Reason::kMissingHeader,
                      "the call has no message that is a valid PushPullRequest with a header");
-  }
-
-  void CancelPull(PullId id) {
-    if (store_.CancelPull(id)) Finish(grpc::Status::CANCELLED);
   }
 
   // A thread that lets in pushes that have waited must not do the work of all of them.
@@ -157,7 +153,7 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     outcome_ = *outcome;
     const PullId id =
         store_.Pull(request_, [this](const absl::StatusOr<PullResult>& result) { Answer(result); });
-    if (id != PullId() && pull_wait_.Begin(id)) CancelPull(id);
+    if (pull_wait_.Begin(id)) Finish(grpc::Status::CANCELLED);
   }
 
   void Answer(const absl::StatusOr<PullResult>& result) {
@@ -207,9 +203,9 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   PullRequest request_;
   PushOutcome outcome_;                 // once the push was answered
   std::shared_ptr<PullPermit> permit_;  // from the message on; it counts, and holds no step
-  PushWait push_wait_;
-  CallWait<PullId> pull_wait_;                   // in the store, for the parameters
-  CallSpan span_;                                // while the gradient is added, or the answer made
+  StoreWait<PushId> push_wait_;         // at its header
+  StoreWait<PullId> pull_wait_;         // for the parameters
+  CallSpan span_;                       // while the gradient is added, or the answer made
   absl::optional<ActivePulls::Stream> sending_;  // from the answer until gRPC has sent it
   std::shared_ptr<PushPullCall> self_;           // until the call is done
 };
