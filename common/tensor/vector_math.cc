@@ -65,6 +65,12 @@ void ScaleTo(FloatPiece from, float factor, absl::Span<float> to) {
 }
 
 SLUICE_VECTOR_CLONES
+void Scale(float factor, absl::Span<float> values) {
+  float* const out = values.data();
+  for (size_t i = 0; i < values.size(); ++i) out[i] *= factor;
+}
+
+SLUICE_VECTOR_CLONES
 void AddScaledTo(FloatPiece addend, float factor, absl::Span<float> sum) {
   const UnalignedFloat* __restrict in = addend.data();
   float* __restrict out = sum.data();

@@ -18,6 +18,9 @@ void AddTo(FloatPiece addend, absl::Span<float> sum);
 // to[i] = factor · from[i].
 void ScaleTo(FloatPiece from, float factor, absl::Span<float> to);
 
+// values[i] *= factor.
+void Scale(float factor, absl::Span<float> values);
+
 // sum[i] += factor · addend[i].
 void AddScaledTo(FloatPiece addend, float factor, absl::Span<float> sum);
 

@@ -43,6 +43,8 @@ struct Admission {
   PushOutcome answer;  // only if `push` is 0
   PushHeader header;   // the rest: only of an admitted push
   std::shared_ptr<std::atomic<uint64_t>> arrived;  // is to count the bytes that arrive
+  // As it looks now, the step's sum begins with its gradient and has others after it.
+  bool begins_sum = false;
 };
 
 // Called once, or never if the push was cancelled, outside all locks, from any thread.

@@ -273,9 +273,15 @@ void PushAdmission::LetIn(const Arriving& push, Completions* completions) {
   }
   const auto arrived = std::make_shared<std::atomic<uint64_t>>(0);
   in_flight_->NoteArrived(push.header.session, arrived);
-  completions->Add([start = push.start, admission = Admission{push.id, {}, push.header, arrived}] {
-    start(admission);
-  });
+  Admission admission = {push.id, {}, push.header, arrived, BeginsSum(push)};
+  completions->Add([start = push.start, admission = std::move(admission)] { start(admission); });
+}
+
+// With a journal the sum has memory of its own.
+bool PushAdmission::BeginsSum(const Arriving& push) const {
+  if (settings_.consistency().order != ReductionOrder::kRank || durable_.has_value()) return false;
+  return step_.contributions().WouldBeFirst(push.rank, roster_.FirstMissing()) &&
+         settings_.policy().Required(step_.Progress()) > 1;
 }
 
 }  // namespace sluice

@@ -148,6 +148,7 @@ class PushAdmission {
   void Enter(Arrival arrival, Completions* completions);
   void EndPushes(const absl::Status& serving, Completions* completions);
   void LetIn(const Arriving& push, Completions* completions);
+  bool BeginsSum(const Arriving& push) const;
 
   const Guards guards_;
   const RuntimeSettings& settings_;

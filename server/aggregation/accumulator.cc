@@ -30,6 +30,11 @@ bool IsOne(const GradientWeight& weight) {
   return weight.parameters == 1 && weight.statistics == 1;
 }
 
+// The first gradient may have arrived where the sum lies.
+void Begin(FloatPiece piece, float weight, absl::Span<float> to) {
+  piece.data() == AsPiece(to).data() ? Scale(weight, to) : ScaleTo(piece, weight, to);
+}
+
 void Increase(FloatPiece piece, float weight, absl::Span<float> to) {
   weight == 1 ? AddTo(piece, to) : AddScaledTo(piece, weight, to);
 }
@@ -89,7 +94,7 @@ void Accumulator::AddOnto(const Addend& addend, uint64_t begin, absl::Span<float
   const uint64_t end = begin + to.size();
   ForEachWeighted(runs_, addend, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
     const absl::Span<float> part = to.subspan(offset - begin, piece.size());
-    count_ == 0 ? ScaleTo(piece, weight, part) : Increase(piece, weight, part);
+    count_ == 0 ? Begin(piece, weight, part) : Increase(piece, weight, part);
   });
 }
 

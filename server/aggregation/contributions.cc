@@ -28,6 +28,15 @@ absl::optional<Contribution> Contributions::TakeNext(ReductionOrder order,
   return next;
 }
 
+bool Contributions::WouldBeFirst(const Rank& rank,
+                                 const absl::optional<Rank>& first_missing) const {
+  const bool none_taken = waiting_.size() == accumulated_;
+  const bool before_all = waiting_.empty() || rank < waiting_.begin()->second.rank;
+  // One worker at a time has an index. While some have not joined, index 0 may be missing.
+  return none_taken && before_all && first_missing.has_value() &&
+         first_missing->first == rank.first;
+}
+
 void Contributions::OnAccumulated(const Rank& rank) {
   const auto one = accumulating_.find(rank.second);
   if (one != accumulating_.end()) accumulating_.erase(one);

@@ -42,6 +42,9 @@ class Contributions {
   // The contribution of that rank, which TakeNext() returned, is in the sum.
   void OnAccumulated(const Rank& rank);
 
+  // In rank order: whether no contribution was taken, and one of this rank would be taken first.
+  bool WouldBeFirst(const Rank& rank, const absl::optional<Rank>& first_missing) const;
+
   // Whether a contribution was added and not taken.
   bool HasWaiting() const { return !waiting_.empty(); }
 

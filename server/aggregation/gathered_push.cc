@@ -12,9 +12,11 @@ absl::Status Ended() { return absl::CancelledError("the push takes no more chunk
 
 bool GatheredPush::Add(absl::StatusOr<TensorChunk> chunk) {
   if (!chunk.ok()) return Fail(chunk.status());
+  const std::shared_ptr<FloatBuffer> written = memory();  // also if another call ends the push
   const absl::Status added = StageChunk(
-      *std::move(chunk), [this](uint64_t offset) { return ElementName(offset); }, &transforms_,
-      &parallel_, [this](const TensorChunk& arrived) { return Reserve(arrived); },
+      *std::move(chunk), [this](uint64_t offset) { return ElementName(offset); },
+      Staging{&transforms_, &parallel_, FloatsOf(written)},
+      [this](const TensorChunk& arrived) { return Reserve(arrived); },
       [this](absl::StatusOr<TensorChunk> checked) { return Place(std::move(checked)); });
   return added.ok();
 }
@@ -42,6 +44,11 @@ absl::Status GatheredPush::Place(absl::StatusOr<TensorChunk> chunk) {
 bool GatheredPush::AddIds(absl::StatusOr<RowIds> ids) {
   absl::MutexLock lock(&mu_);
   return Takes() && Note(ids.ok() ? push_->AddIds(*std::move(ids)) : ids.status());
+}
+
+std::shared_ptr<FloatBuffer> GatheredPush::memory() const {
+  absl::MutexLock lock(&mu_);
+  return push_ == nullptr ? nullptr : push_->gradient().memory();
 }
 
 std::string GatheredPush::ElementName(uint64_t offset) const {

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/parallel.h"
 #include "common/encoding/transform_registry.h"
+#include "common/tensor/float_buffer.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/tensor_chunk.h"
 #include "server/aggregation/pending_push.h"
@@ -56,6 +57,7 @@ class GatheredPush {
   Gathered End() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  std::shared_ptr<FloatBuffer> memory() const ABSL_LOCKS_EXCLUDED(mu_);
   std::string ElementName(uint64_t offset) const ABSL_LOCKS_EXCLUDED(mu_);
   bool Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Reserve(const TensorChunk& chunk) ABSL_LOCKS_EXCLUDED(mu_);

@@ -32,13 +32,14 @@ using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
 // synchronized, except that any thread may read the number in arrived().
 class PendingPush {
  public:
-  // Counts the bytes that arrive in `arrived`, which is not null.
+  // Counts the bytes that arrive in `arrived`, which is not null. `memory`: see StagedVector.
   PendingPush(PushId id, const PushHeader& header, std::shared_ptr<const Layout> layout,
-              std::shared_ptr<std::atomic<uint64_t>> arrived)
+              std::shared_ptr<std::atomic<uint64_t>> arrived,
+              std::shared_ptr<FloatBuffer> memory = nullptr)
       : id_(id),
         header_(header),
         layout_(layout),
-        gradient_(layout),
+        gradient_(layout, std::move(memory)),
         rows_(std::move(layout), header.row_bytes),
         arrived_(std::move(arrived)) {}
 
@@ -47,8 +48,9 @@ class PendingPush {
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr,
                    const TransformRegistry* transforms = nullptr) {
     return StageChunk(
-        std::move(chunk), [this](uint64_t offset) { return ElementName(offset); }, transforms,
-        parallel, [this](const TensorChunk& arrived) { return Reserve(arrived); },
+        std::move(chunk), [this](uint64_t offset) { return ElementName(offset); },
+        Staging{transforms, parallel, FloatsOf(gradient_.memory())},
+        [this](const TensorChunk& arrived) { return Reserve(arrived); },
         [this](absl::StatusOr<TensorChunk> checked) {
           if (!checked.ok()) return checked.status();
           Place(*std::move(checked));

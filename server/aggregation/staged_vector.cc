@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/codec.h"
-#include "common/tensor/float_buffer.h"
 #include "common/tensor/stripe_span.h"
 #include "common/tensor/vector_copy.h"
 #include "common/tensor/vector_math.h"
@@ -76,20 +75,43 @@ absl::Status NotFinite(uint64_t first, FloatPiece floats, ElementName name) {
                                 "for the batch that caused it"));
 }
 
+void Copy(FloatPiece floats, absl::Span<float> to, Parallel* parallel) {
+  if (parallel == nullptr || floats.size() <= kPartElements) return CopyTo(floats, to);
+  ForParts(*parallel, floats.size(), [&](size_t, uint64_t begin, uint64_t end) {
+    CopyTo(floats.subspan(begin, end - begin), to.subspan(begin, end - begin));
+  });
+}
+
+// Replaces the pieces by a copy of their elements in the memory of the whole vector.
+void CopyToMemory(const Staging& staging, TensorChunk& chunk) {
+  const absl::Span<float> to = staging.memory.subspan(chunk.offset, chunk.size());
+  uint64_t begin = 0;
+  for (const FloatPiece& piece : chunk.pieces) {
+    Copy(piece, to.subspan(begin, piece.size()), staging.parallel);
+    begin += piece.size();
+  }
+  chunk.pieces = {AsPiece(to)};
+  chunk.owner = nullptr;
+}
+
 absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, ElementName name,
-                                         const TransformRegistry* transforms, Parallel* parallel) {
-  if (chunk.encoded.has_value()) {
-    CHECK(transforms != nullptr) << "an encoded chunk where only plain ones come";
-    const absl::Status decoded = Decode(chunk, *transforms);
+                                         const Staging& staging) {
+  const bool encoded = chunk.encoded.has_value();
+  if (encoded) {
+    CHECK(staging.transforms != nullptr) << "an encoded chunk where only plain ones come";
+    const absl::Status decoded = Decode(chunk, *staging.transforms);
     if (!decoded.ok()) return decoded;
-  } else {
+  }
+  if (chunk.offset < staging.memory.size() && !chunk.foreign) {
+    CopyToMemory(staging, chunk);
+  } else if (!encoded) {
     CopyIfSmall(chunk);
   }
   uint64_t offset = chunk.offset;
   chunk.largest = 0;
   for (const FloatPiece& floats : chunk.pieces) {
     // The elements are in the cache, so this is the cheapest moment to check them.
-    const float largest = LargestOf(floats, parallel);
+    const float largest = LargestOf(floats, staging.parallel);
     if (!std::isfinite(largest)) return NotFinite(offset, floats, name);
     chunk.largest = std::max(chunk.largest, largest);
     offset += floats.size();
@@ -126,26 +148,28 @@ void CopyPieces(TensorChunk& chunk) {
 }
 
 absl::Status StageChunk(TensorChunk chunk, absl::FunctionRef<std::string(uint64_t offset)> name,
-                        const TransformRegistry* transforms, Parallel* parallel,
+                        const Staging& staging,
                         absl::FunctionRef<absl::Status(const TensorChunk&)> reserve,
                         absl::FunctionRef<absl::Status(absl::StatusOr<TensorChunk>)> place) {
   const absl::Status reserved = reserve(chunk);
   if (!reserved.ok()) return reserved;
-  return place(PrepareChunk(std::move(chunk), name, transforms, parallel));
+  return place(PrepareChunk(std::move(chunk), name, staging));
 }
 
 uint64_t StagedVector::MostChunks(const Layout& layout) {
   return kAnyChunks + kChunksOfTensor * layout.ranges().size() + layout.size() / kElementsOfChunk;
 }
 
-StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
-    : layout_(std::move(layout)), coverage_(layout_->size()) {}
+StagedVector::StagedVector(std::shared_ptr<const Layout> layout,
+                           std::shared_ptr<FloatBuffer> memory)
+    : layout_(std::move(layout)), memory_(std::move(memory)), coverage_(layout_->size()) {}
 
 absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel,
                                const TransformRegistry* transforms) {
   return StageChunk(
       std::move(chunk), [this](uint64_t offset) { return layout_->ElementName(offset); },
-      transforms, parallel, [this](const TensorChunk& arrived) { return Reserve(arrived); },
+      Staging{transforms, parallel, FloatsOf(memory_)},
+      [this](const TensorChunk& arrived) { return Reserve(arrived); },
       [this](absl::StatusOr<TensorChunk> checked) {
         if (!checked.ok()) return checked.status();
         Place(*std::move(checked));
@@ -172,7 +196,7 @@ void StagedVector::Place(TensorChunk chunk) {
     pieces_.push_back({offset, floats});
     offset += floats.size();
   }
-  owners_.push_back(std::move(chunk.owner));
+  if (chunk.owner != nullptr) owners_.push_back(std::move(chunk.owner));
 }
 
 void StagedVector::Seal() {
@@ -215,6 +239,7 @@ void StagedVector::Prefetch(uint64_t begin, uint64_t end) const {
 void StagedVector::CopyTo(uint64_t begin, absl::Span<float> to) const {
   ForEachPlaced(begin, begin + to.size(), [&](uint64_t offset, FloatPiece floats) {
     const absl::Span<float> part = to.subspan(offset - begin, floats.size());
+    if (floats.data() == AsPiece(part).data()) return;
     foreign_ ? CopyWithin(largest_, floats, part) : sluice::CopyTo(floats, part);
   });
 }

@@ -1,7 +1,7 @@
-// A vector that is arriving in chunks. Each chunk is checked when it arrives. Until the whole
-// vector is there, a chunk stays in the memory in which it was received, without a copy. Only a
-// chunk that is small, or that was received in small pieces, is copied, because it may keep much
-// more memory than its elements need.
+// A vector that is arriving in chunks. Each chunk is checked when it arrives. Then it stays in the
+// memory in which it was received, without a copy. Only a chunk that is small, or that was received
+// in small pieces, is copied, because it may keep much more memory than its elements need. A vector
+// may also have memory of its own: then each chunk is copied there.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STAGED_VECTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STAGED_VECTOR_H_
@@ -18,6 +18,7 @@
 #include "common/base/parallel.h"
 #include "common/encoding/transform_registry.h"
 #include "common/tensor/coverage.h"
+#include "common/tensor/float_buffer.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/tensor_chunk.h"
 
@@ -26,15 +27,28 @@ namespace sluice {
 // Replaces the pieces by a copy of their elements, which nobody else writes.
 void CopyPieces(TensorChunk& chunk);
 
-// Stages one chunk. It calls reserve(chunk), decodes the chunk if it is encoded, checks that its
-// elements are finite, and calls place(chunk) with the decoded chunk, or with the error. Returns
-// the first error: that of `reserve`, of DecodeValues(), NOT_FINITE with the name(offset) of the
-// first NaN or infinite element, or that of `place`. If `reserve` fails, `place` is not called.
-// Between the two calls the function touches no vector, so a caller with a lock holds it only
-// inside `reserve` and `place`. `parallel` helps with a large chunk; if null, the calling thread
-// does all the work. `transforms` decodes; it may be null where chunks are never encoded.
+// The floats of memory that may be null.
+inline absl::Span<float> FloatsOf(const std::shared_ptr<FloatBuffer>& memory) {
+  return memory == nullptr ? absl::Span<float>() : memory->span();
+}
+
+// What StageChunk() works with.
+struct Staging {
+  const TransformRegistry* transforms = nullptr;  // decodes; null: chunks are never encoded
+  Parallel* parallel = nullptr;  // helps with a large chunk; null: the calling thread works alone
+  // The memory of the whole vector, or empty. A chunk that begins after its end holds rows.
+  absl::Span<float> memory = {};
+};
+
+// Stages one chunk. It calls reserve(chunk), decodes the chunk if it is encoded, copies its
+// elements to the vector's memory, if there is any, checks that they are finite, and calls
+// place(chunk) with the decoded chunk, or with the error. Returns the first error: that of
+// `reserve`, of DecodeValues(), NOT_FINITE with the name(offset) of the first NaN or infinite
+// element, or that of `place`. If `reserve` fails, `place` is not called. Between the two calls the
+// function writes only the chunk's own range of the memory, so a caller with a lock holds it only
+// inside `reserve` and `place`.
 absl::Status StageChunk(TensorChunk chunk, absl::FunctionRef<std::string(uint64_t offset)> name,
-                        const TransformRegistry* transforms, Parallel* parallel,
+                        const Staging& staging,
                         absl::FunctionRef<absl::Status(const TensorChunk&)> reserve,
                         absl::FunctionRef<absl::Status(absl::StatusOr<TensorChunk>)> place);
 
@@ -46,7 +60,13 @@ class StagedVector {
   // 50 kB.
   static uint64_t MostChunks(const Layout& layout);
 
-  explicit StagedVector(std::shared_ptr<const Layout> layout);
+  // `memory`, if any, has the size of the vector. Nobody else reads or writes it until the vector
+  // is sealed and added to a sum, which may lie in it. Chunks of foreign memory stay where they
+  // are.
+  explicit StagedVector(std::shared_ptr<const Layout> layout,
+                        std::shared_ptr<FloatBuffer> memory = nullptr);
+  // Null if it has none.
+  const std::shared_ptr<FloatBuffer>& memory() const { return memory_; }
 
   // Takes a chunk and holds its memory: StageChunk() with Reserve() and Place(). After an error the
   // vector must not be used any more.
@@ -83,7 +103,8 @@ class StagedVector {
   // itself.
   void Prefetch(uint64_t begin, uint64_t end) const;
 
-  // Copies elements [begin, begin + to.size()) to `to`. All of them have arrived.
+  // Copies elements [begin, begin + to.size()) to `to`, which may be their part of memory(). All of
+  // them have arrived.
   void CopyTo(uint64_t begin, absl::Span<float> to) const;
 
   // The square root of the sum of the squares of the vector's PARAMETER elements.
@@ -102,6 +123,7 @@ class StagedVector {
   void ForEachPlaced(uint64_t begin, uint64_t end, const Piece& piece) const;
 
   std::shared_ptr<const Layout> layout_;
+  std::shared_ptr<FloatBuffer> memory_;
   Coverage coverage_;
   uint64_t chunks_ = 0;
   std::vector<Placed> pieces_;  // disjoint; after Seal() in the order of offsets

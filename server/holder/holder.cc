@@ -52,10 +52,21 @@ std::shared_ptr<Snapshot> Holder::MakeFirst(Step step) {
   return first;
 }
 
-SnapshotPair Holder::BeginStep() {
+std::shared_ptr<FloatBuffer> Holder::LendNext(PushId push) {
+  if (step_.next != nullptr || !lent_.expired()) return nullptr;
+  const std::shared_ptr<Snapshot> next = snapshots_->Make();
+  lent_ = next;
+  lent_to_ = push;
+  return {next, &next->values};
+}
+
+SnapshotPair Holder::BeginStep(PushId first) {
   if (step_.next == nullptr) {
-    step_ = {snapshots_->latest(), snapshots_->Make()};
+    std::shared_ptr<Snapshot> next = first == lent_to_ ? lent_.lock() : nullptr;
+    if (next == nullptr) next = snapshots_->Make();
+    step_ = {snapshots_->latest(), std::move(next)};
     step_.next->step = step_.current->step.Next();
+    lent_.reset();
   }
   return step_;
 }

@@ -21,6 +21,7 @@
 #include "common/base/parallel.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/protocol/protocol_types.h"
+#include "common/tensor/float_buffer.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/stripes.h"
 #include "server/aggregation/pending_push.h"
@@ -71,8 +72,14 @@ class Holder {
   // A snapshot for the first parameters, to be written and published.
   std::shared_ptr<Snapshot> MakeFirst(Step step);
 
+  // Memory for the gradient of that push, which is expected to be the first of the next step's sum.
+  // BeginStep(push) makes it the memory of the next snapshot. If another gradient is the first, it
+  // is merely the gradient's own. Shared memory is of another generation from now on. Null if a
+  // step has begun, or another push has such memory.
+  std::shared_ptr<FloatBuffer> LendNext(PushId push);
   // The snapshots of the step that follows the latest: the same at each call, until Publish().
-  SnapshotPair BeginStep();
+  // `first`: the push whose gradient is added next; none if no gradient is added.
+  SnapshotPair BeginStep(PushId first = PushId());
   // For inconsistent reads: elements [0, written) of the step that is being made are final.
   void Grow(const std::shared_ptr<const Snapshot>& next, uint64_t written) {
     snapshots_->Grow(next, written);
@@ -103,6 +110,9 @@ class Holder {
   std::map<PushId, std::unique_ptr<PendingPush>> kept_;
   std::unique_ptr<SnapshotStore> snapshots_;
   SnapshotPair step_;  // empty unless a step has begun
+  // What LendNext() returned, and to which push. The push owns it.
+  std::weak_ptr<Snapshot> lent_;
+  PushId lent_to_;
   std::unique_ptr<ModelExecutor> executor_;
 };
 

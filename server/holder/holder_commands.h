@@ -121,6 +121,7 @@ struct AdmitPush {
   PushId push;  // by which later commands and reports name this attempt
   PushName name;
   bool measures_norm = false;  // whether HaveReport::norm is wanted
+  bool begins_sum = false;     // it may arrive in the memory of the sum; see Holder::LendNext()
 };
 
 struct DropPush {

@@ -130,8 +130,9 @@ void HolderFollower::Do(const AdmitPush& command) {
 std::unique_ptr<PendingPush> HolderFollower::Start(const AdmitPush& admitted,
                                                    WaitingStream& stream) {
   arriving_.emplace(admitted.push, Arrival{admitted, std::move(stream.cancel)});
-  return std::make_unique<PendingPush>(admitted.push, stream.header, holder_.layout(),
-                                       std::make_shared<std::atomic<uint64_t>>(0));
+  return std::make_unique<PendingPush>(
+      admitted.push, stream.header, holder_.layout(), std::make_shared<std::atomic<uint64_t>>(0),
+      admitted.begins_sum ? holder_.LendNext(admitted.push) : nullptr);
 }
 
 absl::Status HolderFollower::EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault) {

@@ -152,7 +152,7 @@ class HolderFollower {
   absl::Status CheckPart(const PendingPush& push) const ABSL_LOCKS_EXCLUDED(mu_);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
-  SnapshotPair BeginStep() ABSL_LOCKS_EXCLUDED(mu_);
+  SnapshotPair BeginStep(PushId first = PushId()) ABSL_LOCKS_EXCLUDED(mu_);
 
   const StripePlace place_;
   const ReportListener report_;

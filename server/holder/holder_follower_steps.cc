@@ -43,7 +43,9 @@ void HolderFollower::Publish(std::shared_ptr<const Snapshot> snapshot) {
 void HolderFollower::Do(const AddPush& command) {
   const auto push = std::make_shared<std::unique_ptr<PendingPush>>(Take(command.push));
   arithmetic_->Run([this, command, push] {
-    if (journal_ == nullptr) model_->SumInto(*BeginStep().next);
+    // The last gradient is not added to the sum. So its memory is not the sum's.
+    const PushId first = command.last ? PushId() : command.push;
+    if (journal_ == nullptr) model_->SumInto(*BeginStep(first).next);
     // The journal takes the whole sum.
     if (!command.last || journal_ != nullptr) return model_->Add(**push, command.weight);
     model_->Keep(**push, command.weight);
@@ -51,9 +53,9 @@ void HolderFollower::Do(const AddPush& command) {
   });
 }
 
-SnapshotPair HolderFollower::BeginStep() {
+SnapshotPair HolderFollower::BeginStep(PushId first) {
   absl::MutexLock lock(&mu_);
-  return holder_.BeginStep();
+  return holder_.BeginStep(first);
 }
 
 void HolderFollower::Do(const StepOrder& order) {
@@ -79,12 +81,12 @@ void HolderFollower::Do(const StepOrder& order) {
 }
 
 void HolderFollower::Do(const PublishStep& /*command*/) {
-  const SnapshotPair made = BeginStep();
+  const SnapshotPair made = BeginStep();  // its current one is released here: pushes may need it
   Publish(made.next);
-  arithmetic_->Run([this, made] {  // its current snapshot may be freed at the end
-    EndStep(made.next->step);
+  arithmetic_->Run([this, step = made.next->step] {
+    EndStep(step);
     model_->Clear();
-    if (storage_ == nullptr) model_->ForgetRemovals(made.next->step);
+    if (storage_ == nullptr) model_->ForgetRemovals(step);
     last_ = nullptr;
   });
 }

@@ -61,7 +61,7 @@ class StalenessPolicy {
   // Whether the step can be applied now.
   bool Completes(const StepProgress& progress) const;
 
-  // How many gradients complete the step. Only shown to people.
+  // How many gradients complete the step, as it looks now. No step is decided by it.
   uint32_t Required(const StepProgress& progress) const;
 
   // Whether a worker that joins during a step takes part only from the next step.

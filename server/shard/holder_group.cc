@@ -90,11 +90,11 @@ absl::Status HolderGroup::Begin(const PushName& name) {
   return absl::OkStatus();
 }
 
-void HolderGroup::Admit(PushId push, const PushName& name, bool measures_norm) {
-  if (sessions_.count(name.session) == 0) return;
-  reports_.Await(push);
-  pushes_[push].name = name;
-  Send(AdmitPush{push, name, measures_norm});
+void HolderGroup::Admit(const AdmitPush& admitted) {
+  if (sessions_.count(admitted.name.session) == 0) return;
+  reports_.Await(admitted.push);
+  pushes_[admitted.push].name = admitted.name;
+  Send(admitted);
 }
 
 void HolderGroup::Pass(const PushName& name) {

@@ -66,7 +66,7 @@ class HolderGroup {
 
   // A header has come. BAD_ARGUMENT if its attempt is not higher than those before it.
   absl::Status Begin(const PushName& name);
-  void Admit(PushId push, const PushName& name, bool measures_norm);
+  void Admit(const AdmitPush& admitted);
   // The push is answered without its payload.
   void Pass(const PushName& name);
   // Holder 0 has its part, or has refused it. `whole` is called once, unless Cancel() is. It is

@@ -170,7 +170,7 @@ absl::StatusOr<InitializeStart> Shard::BeginInitialize(SessionId session, uint32
   header.attempt = attempt;
   start.parameters = absl::make_unique<PendingPush>(id, header, holder_.layout(),
                                                     std::make_shared<std::atomic<uint64_t>>(0));
-  others_.Admit(id, name, /*measures_norm=*/false);
+  others_.Admit({id, name});
   return start;
 }
 

@@ -39,6 +39,7 @@
 #include "common/base/clock.h"
 #include "common/base/parallel.h"
 #include "common/protocol/protocol_types.h"
+#include "common/tensor/float_buffer.h"
 #include "common/trace/trace.h"
 #include "server/admission/draining.h"
 #include "server/admission/gate.h"
@@ -240,8 +241,11 @@ class Shard final : public ParameterStore {
       ABSL_LOCKS_EXCLUDED(mu_);
   void Accumulate(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
+  void Publish(const Work& work, std::shared_ptr<const Snapshot> made, Completions* completions)
+      ABSL_LOCKS_EXCLUDED(mu_);
   GradientWeight Weigh(const Work& work, bool last) ABSL_LOCKS_EXCLUDED(mu_);
-  SnapshotPair BeginStep() ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<FloatBuffer> MemoryFor(const Admission& admission) ABSL_LOCKS_EXCLUDED(mu_);
+  SnapshotPair BeginStep(PushId first = PushId()) ABSL_LOCKS_EXCLUDED(mu_);
   SnapshotPair MakeStep(const Work& work, uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
   // A step, or a look at the latest snapshot, and what kMake tells of it.
   struct StepWork {

@@ -37,7 +37,7 @@ PushId Shard::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallb
     if (!admission.ok()) return start(admission.status());
     if (admission->push == PushId()) return start(PushStart{nullptr, admission->answer});
     start(PushStart{absl::make_unique<PendingPush>(admission->push, admission->header, layout,
-                                                   admission->arrived),
+                                                   admission->arrived, MemoryFor(*admission)),
                     {}});
   };
   if (!begun.ok()) {
@@ -46,11 +46,18 @@ PushId Shard::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallb
   return coordinator_.BeginPush(header, std::move(admit), std::move(cancel), lock.completions());
 }
 
+std::shared_ptr<FloatBuffer> Shard::MemoryFor(const Admission& admission) {
+  if (!admission.begins_sum) return nullptr;
+  absl::MutexLock lock(&mu_);
+  return holder_.LendNext(admission.push);
+}
+
 // If the session has ended meanwhile, the holders hear of that.
 void Shard::TellHolders(const PushName& name, const absl::StatusOr<Admission>& admission) {
   absl::MutexLock lock(&mu_);
   if (admission.ok() && admission->push != PushId()) {
-    others_.Admit(admission->push, name, options_.guards.max_push_norm.has_value());
+    others_.Admit(
+        {admission->push, name, options_.guards.max_push_norm.has_value(), admission->begins_sum});
   } else {
     others_.Pass(name);
   }
@@ -173,9 +180,14 @@ void Shard::Queue(std::unique_ptr<PendingPush> push, const absl::Status& refused
 }
 
 void Shard::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
-  CompletingLock lock(&mu_);
-  others_.Drop(push->id());
-  coordinator_.AbandonPush(push->header().session, push->bytes(), why, lock.completions());
+  Completions completions;
+  {
+    absl::MutexLock lock(&mu_);
+    others_.Drop(push->id());
+    coordinator_.AbandonPush(push->header().session, push->bytes(), why, &completions);
+  }
+  push = nullptr;  // its memory is free before others are let in
+  completions.Run();
 }
 
 }  // namespace sluice

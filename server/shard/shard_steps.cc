@@ -111,7 +111,7 @@ void Shard::Accumulate(const Work& work) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
     stopwatch_.Begin();
-    if (journal_ == nullptr) model_->SumInto(*BeginStep().next);
+    if (journal_ == nullptr) model_->SumInto(*BeginStep(work.gradient->id()).next);
     model_->Add(*work.gradient, Weigh(work, /*last=*/false));
     stopwatch_.OnAccumulated();
   }
@@ -147,20 +147,28 @@ void Shard::Apply(const Work& work) {
   if (given_up) return;
   if (!saves_) model_->ForgetRemovals(step.next->step);
   if (step_listener_) step_listener_(step.next->step);
-  CompletingLock lock(&mu_);  // step.current may be freed, after that
+  Completions completions;
+  Publish(work, std::move(step.next), &completions);
+  step.current = nullptr;  // without the mutex, since that may take long; the next pushes need it
+  completions.Run();
+}
+
+void Shard::Publish(const Work& work, std::shared_ptr<const Snapshot> made,
+                    Completions* completions) {
+  absl::MutexLock lock(&mu_);
   if (others_.stopped()) return;
   others_.Send(PublishStep());
   if (work.action.contribution.has_value()) {
-    coordinator_.OnAccumulated(*work.action.contribution, lock.completions());
+    coordinator_.OnAccumulated(*work.action.contribution, completions);
   }
-  holder_.Publish(std::move(step.next));
-  coordinator_.OnApplied(director_->norms(), lock.completions());
+  holder_.Publish(std::move(made));
+  coordinator_.OnApplied(director_->norms(), completions);
   if (checkpoints_.IsDue(coordinator_.step())) RequestPeriodicCheckpoint();
 }
 
-SnapshotPair Shard::BeginStep() {
+SnapshotPair Shard::BeginStep(PushId first) {
   absl::MutexLock lock(&mu_);
-  return holder_.BeginStep();
+  return holder_.BeginStep(first);
 }
 
 // `checksum` is null if nobody needs it.

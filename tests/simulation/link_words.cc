@@ -23,7 +23,8 @@ struct InWordsOfLinks {
     return absl::StrCat("open session ", c.session.value());
   }
   std::string operator()(const AdmitPush& c) const {
-    return absl::StrCat("admit push ", IdOf(c.push), ": ", NameOf(c.name));
+    return absl::StrCat("admit push ", IdOf(c.push), ": ", NameOf(c.name),
+                        c.begins_sum ? ", the first of its step" : "");
   }
   std::string operator()(const DropPush& c) const {
     return absl::StrCat("drop push ", IdOf(c.push), ": ", NameOf(c.name));

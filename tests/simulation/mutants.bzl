@@ -36,6 +36,7 @@ MUTANTS = {
     "have_step_ignored": ("admission", "request.have_step == context.step", "request.have_step.has_value()"),
     "high_water_mark_reset": ("membership", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
     "late_joiner_at_once": ("shard", "at_once ? now : now.Next()", "now"),
+    "lent_memory_is_anybodys": ("holder", "[[first == lent_to_ ? lent_.lock() : nullptr]]", "lent_.lock()"),
     "limit_admits_one_more": ("admission", "full = [[used >= capacity_]];", "used > capacity_"),
     "limit_never_released": ("shard", "admission_.Release(contribution.header.session);", "(void)contribution;"),
     "late_joiner_never_counted": ("membership", "changed.push_back(it->second);", ""),
@@ -85,7 +86,7 @@ MUTANTS = {
     "norm_of_one_stripe": ("holder", "squares += std::pow(part.norm.value_or(0), 2);", "squares = std::pow(part.norm.value_or(0), 2);"),
     "old_snapshot_published_elsewhere": ("holder", "Publish([[made.next]]);", "std::const_pointer_cast<Snapshot>(made.current)"),
     "orders_reported_for_others": ("holder", "if (!std::all_of(carried_.begin(), carried_.end(), is_there)) return absl::nullopt;", "for (auto& one : carried_) one = report;"),
-    "published_after_pulls": ("shard", "others_.Send(PublishStep());\n  if (work.action.contribution.has_value()) {\n    coordinator_.OnAccumulated(*work.action.contribution, lock.completions());\n  }\n  holder_.Publish(std::move(step.next));\n  coordinator_.OnApplied(director_->norms(), lock.completions());", "if (work.action.contribution.has_value()) { coordinator_.OnAccumulated(*work.action.contribution, lock.completions()); } holder_.Publish(std::move(step.next)); coordinator_.OnApplied(director_->norms(), lock.completions()); others_.Send(PublishStep());"),
+    "published_after_pulls": ("shard", "others_.Send(PublishStep());\n  if (work.action.contribution.has_value()) {\n    coordinator_.OnAccumulated(*work.action.contribution, completions);\n  }\n  holder_.Publish(std::move(made));\n  coordinator_.OnApplied(director_->norms(), completions);", "if (work.action.contribution.has_value()) { coordinator_.OnAccumulated(*work.action.contribution, completions); } holder_.Publish(std::move(made)); coordinator_.OnApplied(director_->norms(), completions); others_.Send(PublishStep());"),
     "pulls_wait_after_drop": ("holder", "pulls = TakeUpTo(command.pull, pulls_);", ""),
     "refusal_not_told_to_others": ("shard", "if (!whole->refused.ok()) Send(DropPush{report.push, push->second.name});", ""),
     "refused_pull_not_dropped": ("shard", "if (!result.ok()) DropPull(name);", ""),
@@ -140,8 +141,8 @@ MUTANTS = {
     "settings_not_repeated": ("shard", "RestoreSettings(record.terms.consistency, record.learning_rate);", ""),
     "step_in_memory_counted_late": ("shard", "if (!applying_) Settle(completions);", "Settle(completions);"),
     "steps_in_memory_not_counted": ("admission", "if (durable_.has_value()) in_flight_->SetJournaled(step_.number().value() - durable_->value());", ""),
-    "sum_overwritten_before_the_journal": ("shard", "if ([[journal_ == nullptr]]) model_->SumInto(*BeginStep().next);", "true"),
-    "sum_overwritten_before_the_journal_elsewhere": ("holder", "if ([[journal_ == nullptr]]) model_->SumInto(*BeginStep().next);", "true"),
+    "sum_overwritten_before_the_journal": ("shard", "if ([[journal_ == nullptr]]) model_->SumInto(*BeginStep(work.gradient->id()).next);", "true"),
+    "sum_overwritten_before_the_journal_elsewhere": ("holder", "if ([[journal_ == nullptr]]) model_->SumInto(*BeginStep(first).next);", "true"),
     "steps_not_repeated_elsewhere": ("shard", "others_.Send(sluice::ReplayStep{record.step, record.incarnation});", ""),
 }
 

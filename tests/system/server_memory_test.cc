@@ -76,8 +76,8 @@ class ServerMemoryTest : public ::testing::Test {
   }
 };
 
-TEST_F(ServerMemoryTest, InSyncHoldsTwoVectorsAndOneOfEachWorker) {
-  EXPECT_LT(PeakWith(4, {}), Account(4, 2 + 4));
+TEST_F(ServerMemoryTest, InSyncHoldsOneVectorAndOneOfEachWorker) {
+  EXPECT_LT(PeakWith(4, {}), Account(4, 1 + 4));
 }
 
 TEST_F(ServerMemoryTest, HoldsNoMoreGradientsThanTheInFlightLimit) {

@@ -66,6 +66,7 @@ void Put(const AdmitPush& command, v1::SequencerMessage* message) {
   message->mutable_admit_push()->set_push(command.push.value());
   Put(command.name, message->mutable_admit_push()->mutable_name());
   message->mutable_admit_push()->set_measures_norm(command.measures_norm);
+  message->mutable_admit_push()->set_begins_sum(command.begins_sum);
 }
 
 void Put(const DropPush& command, v1::SequencerMessage* message) {

@@ -70,7 +70,8 @@ Command Read(const v1::OpenSession& message) {
 
 Command Read(const v1::AdmitPush& message) {
   if (message.push() == 0) return BadField("push", "0", "a number from 1 on");
-  return AdmitPush{PushId(message.push()), NameOf(message.name()), message.measures_norm()};
+  return AdmitPush{PushId(message.push()), NameOf(message.name()), message.measures_norm(),
+                   message.begins_sum()};
 }
 
 Command Read(const v1::DropPush& message) {

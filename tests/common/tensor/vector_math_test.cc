@@ -99,6 +99,18 @@ TEST(ScaleToTest, ScalesEveryElementAndNothingElse) {
   }
 }
 
+TEST(ScaleTest, ScalesEveryElementAndNothingElse) {
+  for (size_t size : Sizes()) {
+    const Values from = Numbers(size, 9);
+    Values expected(size);
+    for (size_t i = 0; i < size; ++i) expected[i] = 0.3f * from[i];
+    Fenced values{from};
+    Scale(0.3f, values.span());
+    ASSERT_EQ(values.middle(), expected) << size;
+    ASSERT_TRUE(values.intact()) << size;
+  }
+}
+
 // Factors that float holds exactly, so that a fused product gives the same bits.
 TEST(AddScaledToTest, AddsEveryElementTimesTheFactorAndNothingElse) {
   for (size_t size : Sizes()) {

@@ -66,6 +66,20 @@ TEST(AccumulatorTest, LiesWhereItIsTold) {
   EXPECT_THAT(accumulator.sum(), ElementsAre(9, 9, 9));
 }
 
+TEST(AccumulatorTest, TakesAFirstGradientThatArrivedWhereTheSumLies) {
+  const auto memory = std::make_shared<FloatBuffer>(3);
+  for (const float weight : {1, 3}) {
+    Accumulator accumulator(ParametersOnly(3));
+    accumulator.LieIn(memory->span());
+    StagedVector gradient(std::make_shared<const Layout>(ParametersOnly(3)), memory);
+    ASSERT_THAT(gradient.Add(ChunkOf(0, {1, 2, 3})), IsOk());
+    gradient.Seal();
+    Add(accumulator, gradient, {weight, weight});
+    Add(accumulator, Gradient({10, 10, 10}));
+    EXPECT_THAT(memory->span(), ElementsAre(weight + 10, 2 * weight + 10, 3 * weight + 10));
+  }
+}
+
 TEST(AccumulatorTest, StartsWithNoGradient) {
   EXPECT_EQ(Accumulator(ParametersOnly(3)).count(), 0u);
 }
@@ -126,6 +140,19 @@ TEST(AccumulatorTest, WeighsParametersAndStatisticsApart) {
   EXPECT_THAT(accumulator.sum(), ElementsAre(0.5, 1, 3, 4, 2.5));
   Add(accumulator, gradient, {1, 2});
   EXPECT_THAT(accumulator.sum(), ElementsAre(1.5, 3, 9, 12, 7.5));
+}
+
+TEST(AccumulatorTest, WeighsParametersAndStatisticsApartWhereTheyArrived) {
+  const Layout layout = LayoutOf({{"w", 2}, {"mean", 2, RangeKind::kStatistic}, {"b", 1}});
+  const auto memory = std::make_shared<FloatBuffer>(5);
+  Accumulator accumulator(layout);
+  accumulator.LieIn(memory->span());
+  StagedVector gradient(std::make_shared<const Layout>(layout), memory);
+  ASSERT_THAT(gradient.Add(ChunkOf(3, {4, 5})), IsOk());
+  ASSERT_THAT(gradient.Add(ChunkOf(0, {1, 2, 3})), IsOk());
+  gradient.Seal();
+  Add(accumulator, gradient, {0.5f, 3});
+  EXPECT_THAT(memory->span(), ElementsAre(0.5, 1, 9, 12, 2.5));
 }
 
 TEST(AccumulatorTest, AWeightOfOneChangesNoBit) {

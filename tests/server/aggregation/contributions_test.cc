@@ -60,6 +60,27 @@ TEST_F(ContributionsTest, KnowsWhoseContributionsAreNotInTheSumYet) {
   EXPECT_TRUE(contributions_.IsAccumulating("b"));
 }
 
+TEST_F(ContributionsTest, TheLowestRankThatIsMissingWouldBeFirst) {
+  EXPECT_TRUE(contributions_.WouldBeFirst(Of(0), Of(0)));
+  EXPECT_FALSE(contributions_.WouldBeFirst(Of(1), Of(0)));
+  Add(kRank, Of(2), 1);
+  EXPECT_FALSE(contributions_.WouldBeFirst(Of(0), kNobody));
+  EXPECT_TRUE(contributions_.WouldBeFirst(Of(0), Of(0)));
+  EXPECT_TRUE(contributions_.WouldBeFirst(Of(0), Rank()));  // some have not joined
+  EXPECT_TRUE(contributions_.WouldBeFirst(Of(1), Of(1)));
+}
+
+TEST_F(ContributionsTest, NobodyWouldBeFirstOnceALowerRankHasContributed) {
+  Add(kRank, Of(0), 1);
+  EXPECT_FALSE(contributions_.WouldBeFirst(Of(1), Of(1)));
+  Take(kRank, Of(1));
+  EXPECT_FALSE(contributions_.WouldBeFirst(Of(1), Of(1)));
+  contributions_.OnAccumulated(Of(0));
+  EXPECT_FALSE(contributions_.WouldBeFirst(Of(1), Of(1)));
+  contributions_.Clear();
+  EXPECT_TRUE(contributions_.WouldBeFirst(Of(1), Of(1)));
+}
+
 TEST_F(ContributionsTest, GivesContributionsInTheOrderOfTheirArrival) {
   Add(kArrival, Of(2), 1);
   Add(kArrival, Of(0), 2);

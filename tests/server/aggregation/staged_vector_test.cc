@@ -111,6 +111,73 @@ TEST(StagedVectorTest, CopiesASmallPieceOfForeignMemory) {
   EXPECT_THAT(Copy(vector, 3), ElementsAre(2, 2, 2));
 }
 
+TEST(StagedVectorTest, CopiesChunksToMemoryOfItsOwn) {
+  const auto memory = std::make_shared<FloatBuffer>(40003);
+  StagedVector vector(Shared(ParametersOnly(40003)), memory);
+  TensorChunk large = ChunkOf(3, Values(40000, 4));
+  const std::weak_ptr<const void> received = large.owner;
+  ASSERT_THAT(vector.Add(std::move(large)), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(0, {1, 2, 3})), IsOk());
+  EXPECT_TRUE(received.expired());
+  EXPECT_EQ(vector.largest(), 4);
+  vector.Seal();
+  Values expected(40003, 4);
+  std::iota(expected.begin(), expected.begin() + 3, 1.0f);
+  EXPECT_EQ(memory->span(), absl::MakeSpan(expected));
+  vector.CopyTo(0, memory->span());  // changes nothing
+  EXPECT_TRUE(Copy(vector, 40003) == expected);
+}
+
+TEST(StagedVectorTest, LeavesForeignMemoryWhereItIs) {
+  const auto memory = std::make_shared<FloatBuffer>(FloatBuffer::Zeroed(40000));
+  const auto foreign = std::make_shared<Values>(40000, 2.0f);
+  StagedVector vector(Shared(ParametersOnly(40000)), memory);
+  TensorChunk chunk;
+  chunk.pieces = {AsPiece(*foreign)};
+  chunk.owner = foreign;
+  chunk.foreign = true;
+  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  EXPECT_TRUE(vector.foreign());
+  EXPECT_THAT(memory->span(), ::testing::Each(0));
+  EXPECT_TRUE(Copy(vector, 40000) == *foreign);
+}
+
+TEST(StagedVectorTest, TakesNothingThatIsNotFiniteToMemoryOfItsOwn) {
+  StagedVector vector(Shared(ParametersOnly(3)), std::make_shared<FloatBuffer>(3));
+  EXPECT_THAT(vector.Add(ChunkOf(0, {1, kNan, 2})),
+              IsError(Reason::kNotFinite, HasSubstr("expected a finite number")));
+}
+
+TEST(StagedVectorTest, MayHaveSomeChunksInItsOwnAndSomeInForeignMemory) {
+  const auto memory = std::make_shared<FloatBuffer>(40002);
+  const auto foreign = std::make_shared<Values>(40000, 2.0f);
+  StagedVector vector(Shared(ParametersOnly(40002)), memory);
+  TensorChunk chunk;
+  chunk.offset = 2;
+  chunk.pieces = {AsPiece(*foreign)};
+  chunk.owner = foreign;
+  chunk.foreign = true;
+  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(0, {1, -1})), IsOk());
+  vector.Seal();
+  vector.CopyTo(0, memory->span());
+  Values expected(40002, 2);
+  expected[0] = 1;
+  expected[1] = -1;
+  EXPECT_EQ(memory->span(), absl::MakeSpan(expected));
+}
+
+TEST(StagedVectorTest, SeveralThreadsCopyALargeChunk) {
+  ThreadPool threads(3);
+  const size_t size = 3 * kPartElements + 5;
+  Values values(size);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const auto memory = std::make_shared<FloatBuffer>(size);
+  StagedVector vector(Shared(ParametersOnly(size)), memory);
+  ASSERT_THAT(vector.Add(ChunkOf(0, values), &threads), IsOk());
+  EXPECT_EQ(memory->span(), absl::MakeSpan(values));
+}
+
 TEST(StagedVectorTest, ShowsItsPiecesInTheOrderOfTheirOffsets) {
   StagedVector vector(Shared(ParametersOnly(6)));
   ASSERT_THAT(vector.Add(ChunkOf(4, {5, 6})), IsOk());

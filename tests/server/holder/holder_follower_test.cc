@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -185,6 +186,40 @@ TEST_F(HolderFollowerTest, AStreamMayComeAfterItsPushIsAdmitted) {
   link_.Send(AdmitPush{PushId(1), kPush});
   Begin();
   ASSERT_NE(push_, nullptr);
+}
+
+TEST_F(HolderFollowerTest, TheFirstGradientArrivesInTheMemoryOfTheSum) {
+  PublishFirst({0, 0});
+  std::set<const float*> memory;
+  for (float step = 1; step < 5; ++step) {
+    const PushId id(++pushes_);
+    link_.Send(AdmitPush{id, kPush, /*measures_norm=*/false, /*begins_sum=*/true});
+    Begin();
+    ASSERT_NE(push_->gradient().memory(), nullptr);
+    const float* const arrives_in = push_->gradient().memory()->span().data();
+    memory.insert(arrives_in);
+    End({1, 2});
+    link_.Send(AddPush{id, {}, /*last=*/false});
+    MakeStep({10, 20});
+    EXPECT_EQ(follower_.latest()->values.span().data(), arrives_in);
+    EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(-11 * step, -22 * step));
+  }
+  EXPECT_EQ(memory.size(), 2u);
+}
+
+// No step is written over the gradient that the optimizer reads.
+TEST_F(HolderFollowerTest, TheOnlyGradientOfAStepKeepsItsMemory) {
+  PublishFirst({0, 0});
+  const PushId id(++pushes_);
+  link_.Send(AdmitPush{id, kPush, /*measures_norm=*/false, /*begins_sum=*/true});
+  Begin();
+  const std::shared_ptr<const FloatBuffer> memory = push_->gradient().memory();
+  End({1, 2});
+  link_.Send(AddPush{id, {}, /*last=*/true});
+  MakeStepOfSum();
+  EXPECT_NE(&follower_.latest()->values, memory.get());
+  EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(-1, -2));
+  EXPECT_THAT(memory->span(), ElementsAre(1, 2));
 }
 
 TEST_F(HolderFollowerTest, OneAttemptIsAdmittedAndNotAnother) {

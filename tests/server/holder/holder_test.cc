@@ -81,6 +81,46 @@ TEST_F(HolderTest, BeginsAStepThatFollowsTheLatest) {
   EXPECT_EQ(holder_.BeginStep().current, step.next);
 }
 
+TEST_F(HolderTest, AStepBeginsInTheMemoryInWhichItsFirstGradientArrived) {
+  PublishFirst(4);
+  const std::shared_ptr<FloatBuffer> lent = holder_.LendNext(PushId(1));
+  ASSERT_NE(lent, nullptr);
+  EXPECT_EQ(lent->size(), 128u);
+  const SnapshotPair step = holder_.BeginStep(PushId(1));
+  EXPECT_EQ(&step.next->values, lent.get());
+  EXPECT_EQ(step.next->step, Step(5));
+}
+
+TEST_F(HolderTest, AStepThatAnotherGradientBeginsLeavesLentMemoryAlone) {
+  PublishFirst(4);
+  const std::shared_ptr<FloatBuffer> lent = holder_.LendNext(PushId(1));
+  EXPECT_NE(&holder_.BeginStep(PushId(2)).next->values, lent.get());
+  EXPECT_NE(&holder_.BeginStep(PushId(1)).next->values, lent.get());
+}
+
+TEST_F(HolderTest, AStepWhoseOnlyGradientGoesToTheOptimizerLeavesLentMemoryAlone) {
+  PublishFirst(4);
+  const std::shared_ptr<FloatBuffer> lent = holder_.LendNext(PushId(1));
+  EXPECT_NE(&holder_.BeginStep().next->values, lent.get());
+}
+
+TEST_F(HolderTest, LendsToOnePushAtATimeAndAgainIfItBreaksOff) {
+  PublishFirst(4);
+  std::shared_ptr<FloatBuffer> lent = holder_.LendNext(PushId(1));
+  EXPECT_EQ(holder_.LendNext(PushId(2)), nullptr);
+  lent = nullptr;
+  lent = holder_.LendNext(PushId(2));
+  ASSERT_NE(lent, nullptr);
+  EXPECT_EQ(&holder_.BeginStep(PushId(2)).next->values, lent.get());
+}
+
+TEST_F(HolderTest, LendsNothingOnceAStepHasBegun) {
+  PublishFirst(4);
+  const SnapshotPair step = holder_.BeginStep();
+  EXPECT_EQ(holder_.LendNext(PushId(1)), nullptr);
+  holder_.Publish(step.next);
+}
+
 TEST_F(HolderTest, ReleasesAPullWithTheLatestParameters) {
   const auto first = PublishFirst(4);
   PullHeader header;

@@ -1,5 +1,5 @@
-// The reduction of a step's gradients: their weights, the order of additions, which gradients are
-// left out, and how few of them are held at once.
+// The reduction of a step's gradients: their weights, which gradients are left out, and how few of
+// them are held at once.
 
 #include <algorithm>
 #include <limits>
@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
+#include "tests/server/shard/rank_order.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -77,96 +78,6 @@ TEST(ReductionTest, MeasuresHowStaleTheGradientsWere) {
   EXPECT_EQ(staleness.counts()[0], 1u);
   EXPECT_EQ(staleness.counts()[1], 1u);
   EXPECT_EQ(staleness.max(), 1u);
-}
-
-// ---- The order of ranks ----
-
-ShardOptions InOrderOfRanks(uint32_t workers) {
-  ShardOptions options = Sync(workers);
-  options.consistency.order = ReductionOrder::kRank;
-  return options;
-}
-
-// Workers in the order of their ranks, which is not that of their names; and gradients whose sum
-// depends on the order of the additions.
-const std::vector<std::string> kWorkers = {"d", "b", "c", "a"};
-const std::vector<Values> kGradients = {
-    {1e8f, 0.1f, 1}, {1, 0.2f, 1e-8f}, {-1e8f, 0.3f, -1}, {1, 1e7f, 3e-8f}};
-
-// Subtracts the mean of `gradients`, added from the first to the last.
-Values AfterStep(const std::vector<Values>& gradients) {
-  Values parameters(3);
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    float sum = gradients[0][i];
-    for (size_t worker = 1; worker < gradients.size(); ++worker) sum += gradients[worker][i];
-    parameters[i] -= sum / static_cast<float>(gradients.size());
-  }
-  return parameters;
-}
-
-TEST(RankOrderTest, GivesTheSameBitsInWhateverOrderGradientsArrive) {
-  std::vector<size_t> arrival(kWorkers.size());
-  std::iota(arrival.begin(), arrival.end(), 0);
-  do {
-    ShardWorld world(InOrderOfRanks(4));
-    world.Start(kWorkers);
-    for (const size_t worker : arrival) {
-      EXPECT_THAT(world.Push(kWorkers[worker], 0, kGradients[worker]), IsOk());
-    }
-    EXPECT_EQ(world.step(), 1u);
-    EXPECT_EQ(world.Parameters(), AfterStep(kGradients));
-  } while (std::next_permutation(arrival.begin(), arrival.end()));
-}
-
-// Otherwise the test above would prove nothing.
-TEST(RankOrderTest, TheOrderOfArrivalGivesOtherBits) {
-  ShardWorld world(Sync(4));
-  world.Start(kWorkers);
-  for (const size_t worker : {1, 3, 0, 2}) {
-    ASSERT_THAT(world.Push(kWorkers[worker], 0, kGradients[worker]), IsOk());
-  }
-  EXPECT_EQ(world.Parameters(),
-            AfterStep({kGradients[1], kGradients[3], kGradients[0], kGradients[2]}));
-  EXPECT_NE(world.Parameters(), AfterStep(kGradients));
-}
-
-TEST(RankOrderTest, IsThatOfTheIndicesThatTheLauncherGave) {
-  ShardWorld world(InOrderOfRanks(4));
-  for (size_t i = kWorkers.size(); i-- > 0;) {
-    JoinRequest request = world.RequestOf(kWorkers[i]);
-    request.index = static_cast<uint32_t>(i);
-    ASSERT_THAT(world.JoinAs(request), IsOk());
-  }
-  ASSERT_THAT(world.Initialize({0, 0, 0}), IsOk());
-  for (const size_t worker : {2, 0, 3, 1}) {
-    ASSERT_THAT(world.Push(kWorkers[worker], 0, kGradients[worker]), IsOk());
-  }
-  EXPECT_EQ(world.Parameters(), AfterStep(kGradients));
-}
-
-TEST(RankOrderTest, WaitsForNobodyWhoIsGone) {
-  ShardWorld world(InOrderOfRanks(4));
-  world.Start(kWorkers);
-  for (const size_t worker : {3, 1, 2}) {
-    ASSERT_THAT(world.Push(kWorkers[worker], 0, kGradients[worker]), Accepted(0));
-  }
-  ASSERT_THAT(world.Leave(kWorkers[0]), IsOk());
-  EXPECT_EQ(world.step(), 1u);
-  EXPECT_EQ(world.Parameters(), AfterStep({kGradients[1], kGradients[2], kGradients[3]}));
-}
-
-TEST(RankOrderTest, HoldsForWorkersThatPushBeforeAllHaveJoined) {
-  ShardWorld world(InOrderOfRanks(2));
-  JoinRequest late = world.RequestOf("first");
-  late.index = 0;
-  JoinRequest early = world.RequestOf("second");
-  early.index = 1;
-  ASSERT_THAT(world.JoinAs(early), IsOk());
-  ASSERT_THAT(world.Initialize({0, 0, 0}), IsOk());
-  ASSERT_THAT(world.Push("second", 0, kGradients[1]), Accepted(0));
-  ASSERT_THAT(world.JoinAs(late), IsOk());
-  ASSERT_THAT(world.Push("first", 0, kGradients[0]), Applied(1));
-  EXPECT_EQ(world.Parameters(), AfterStep({kGradients[0], kGradients[1]}));
 }
 
 // ---- Room ----

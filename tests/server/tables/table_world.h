@@ -45,7 +45,7 @@ inline std::unique_ptr<StagedRows> StagedRowsOf(std::shared_ptr<const Layout> la
   for (size_t at = 0; at < values.size(); at += chunk) {
     TensorChunk part = ChunkOf(at, absl::MakeConstSpan(values).subspan(at, chunk));
     EXPECT_THAT(StageChunk(
-                    std::move(part), [](uint64_t) { return std::string(); }, nullptr, nullptr,
+                    std::move(part), [](uint64_t) { return std::string(); }, Staging(),
                     [&](const TensorChunk& arrived) { return staged->Reserve(arrived); },
                     [&](absl::StatusOr<TensorChunk> checked) {
                       if (!checked.ok()) return checked.status();

@@ -49,6 +49,7 @@ ServerOptions OptionsFor(const Participant& participant, const SluiceOptions& sl
   ServerOptions options;
   options.shard.job_id = "bench";
   options.shard.expected_workers = participant.workers;
+  options.shard.consistency.order = ReductionOrder::kRank;  // as sluice_server has it in sync
   options.shard.ample_in_flight = true;
   options.threads = sluice_options.threads;
   if (sluice_options.shared_memory) options.shard.snapshots = SnapshotMemory::kShared;

@@ -46,6 +46,7 @@ std::vector<HolderCommand> AllCommands() {
           OpenSession{SessionId(3), SessionRole::kObserver},
           OpenSession{SessionId(4), SessionRole::kWorker, SharedMemoryName{5, 6, 1ull << 63, 7}},
           AdmitPush{PushId(6), kName, true},
+          AdmitPush{PushId(7), kName, false, true},
           DropPush{PushId(), kName},
           TakeParameters{PushId(6), Step(7)},
           AddPush{PushId(6), {0.5f, 2, 3}, true},
