@@ -19,17 +19,25 @@ SLUICE_VECTOR_CLONES SLUICE_LOOP_OF_COPIES void CopyTo(FloatPiece from, absl::Sp
 }
 
 #ifdef __SSE2__
+// All loads of a block come before its stores. A load waits for a store before it whose address has
+// the same last 12 bits, and such a store takes long until its cache line is full. With one vector
+// at a time, a copy to an address 4 to 28 bytes after `from` (whole pages do not count) took 12
+// times as long.
 void StreamTo(FloatPiece from, absl::Span<float> to) {
   constexpr size_t kVector = sizeof(__m128) / sizeof(float);
+  constexpr size_t kVectors = 8;  // two cache lines; half of the registers
+  constexpr size_t kBlock = kVectors * kVector;
   // Elements before the first aligned vector.
   const size_t past = reinterpret_cast<uintptr_t>(to.data()) / sizeof(float) % kVector;
   const size_t begin = std::min(to.size(), (kVector - past) % kVector);
-  const size_t end = to.size() - (to.size() - begin) % kVector;
+  const size_t end = to.size() - (to.size() - begin) % kBlock;
   CopyTo(from.subspan(0, begin), to.subspan(0, begin));
-  for (size_t i = begin; i < end; i += kVector) {
-    __m128 vector;
-    std::memcpy(&vector, &from[i], sizeof(vector));
-    _mm_stream_ps(&to[i], vector);
+  for (size_t i = begin; i < end; i += kBlock) {
+    __m128 block[kVectors];
+    for (size_t j = 0; j < kVectors; ++j) {
+      std::memcpy(&block[j], &from[i + j * kVector], sizeof(__m128));
+    }
+    for (size_t j = 0; j < kVectors; ++j) _mm_stream_ps(&to[i + j * kVector], block[j]);
   }
   CopyTo(from.subspan(end), to.subspan(end));
 }
