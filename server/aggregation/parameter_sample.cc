@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "common/tensor/fetch_ahead.h"
+
 namespace sluice {
 namespace {
 
-constexpr uint64_t kBlock = 64;      // parameters: whole cache lines
-constexpr uint64_t kCacheLine = 16;  // parameters
+constexpr uint64_t kBlock = 64;  // parameters: whole cache lines
 
 uint64_t ParametersOf(const std::vector<KindRun>& runs) {
   uint64_t count = 0;
@@ -56,9 +57,7 @@ std::vector<float> ParameterSample::Read(uint32_t stripe,
   for (const Block& block : blocks_) {
     if (block.stripe != stripe) continue;
     size += block.size;
-    for (uint64_t i = 0; i < block.size; i += kCacheLine) {
-      __builtin_prefetch(parameters.data() + block.begin + i);
-    }
+    FetchAhead(parameters.data() + block.begin, block.size * sizeof(float));
   }
   std::vector<float> part;
   part.reserve(size);

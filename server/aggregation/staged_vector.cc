@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/codec.h"
+#include "common/tensor/fetch_ahead.h"
 #include "common/tensor/stripe_span.h"
 #include "common/tensor/vector_copy.h"
 #include "common/tensor/vector_math.h"
@@ -229,10 +230,7 @@ void StagedVector::ForEachPiece(
 
 void StagedVector::Prefetch(uint64_t begin, uint64_t end) const {
   ForEachPlaced(begin, end, [](uint64_t, FloatPiece floats) {
-    constexpr size_t kLine = 64 / sizeof(float);
-    const FloatPiece first = floats.first(std::min<size_t>(floats.size(), 1024 / sizeof(float)));
-    for (size_t i = 0; i < first.size(); i += kLine) __builtin_prefetch(&first[i]);
-    __builtin_prefetch(&first.back());
+    FetchAhead(floats.data(), std::min<size_t>(floats.size() * sizeof(float), 1024));
   });
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/tensor/fetch_ahead.h"
 #include "common/tensor/table_spec.h"
 
 namespace sluice {
@@ -26,11 +27,7 @@ struct RowRecord {
   // Asks for the memory of the head and the first `count` elements, at most 1 KiB: the processor
   // goes on by itself.
   void Prefetch(size_t count) const {
-    constexpr size_t kLine = 64;
-    const size_t bytes = std::min<size_t>(sizeof(RowRecord) + count * sizeof(float), 1024);
-    const char* const begin = reinterpret_cast<const char*>(this);
-    for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at);
-    __builtin_prefetch(begin + bytes - 1);
+    FetchAhead(this, std::min<size_t>(sizeof(RowRecord) + count * sizeof(float), 1024));
   }
 };
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "common/encoding/bytes/fetch_ahead.h"
 #include "common/encoding/bytes/float_bits.h"
+#include "common/tensor/fetch_ahead.h"
 #include "common/tensor/vector_clones.h"
 
 namespace sluice {

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <memory>
 
-#include "common/encoding/bytes/fetch_ahead.h"
 #include "common/encoding/bytes/float_bits.h"
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/encoding/transforms/fixed_size_transform.h"
+#include "common/tensor/fetch_ahead.h"
 #include "common/tensor/vector_clones.h"
 
 #ifdef __x86_64__
