@@ -6,6 +6,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/tensor/layout.h"
@@ -15,16 +16,22 @@
 
 namespace sluice {
 
-// Returns the chunk in `bytes`, a `Message`, for the server that holds what `layout` describes.
-// Errors: those of DecodeChunk() and TakeStripe().
-template <typename Message>
-absl::StatusOr<TensorChunk> ReadArrivedChunk(const grpc::ByteBuffer& bytes,
-                                             const SenderMemory& memory, const Layout& layout) {
-  absl::StatusOr<TensorChunk> chunk = DecodeChunk<Message>(bytes, memory);
+// Returns the part of `chunk` that lies in the stripe with this layout; see TakeStripe(). Errors:
+// that of `chunk`, and those of TakeStripe().
+inline absl::StatusOr<TensorChunk> OfStripe(const Layout& layout,
+                                            absl::StatusOr<TensorChunk> chunk) {
   if (!chunk.ok()) return chunk;
   const absl::Status taken = TakeStripe(layout, *chunk);
   if (!taken.ok()) return taken;
   return chunk;
+}
+
+// Decodes the chunk in `bytes`, a `Message`, and does the same. Errors: those of DecodeChunk(),
+// too.
+template <typename Message>
+absl::StatusOr<TensorChunk> ReadArrivedChunk(const grpc::ByteBuffer& bytes,
+                                             const SenderMemory& memory, const Layout& layout) {
+  return OfStripe(layout, DecodeChunk<Message>(bytes, memory));
 }
 
 class ArrivedChunk {

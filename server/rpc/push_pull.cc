@@ -133,12 +133,8 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void Take(GatheredPush& push) {
-    absl::StatusOr<TensorChunk> chunk = std::move(gradient_);
-    gradient_ = TensorChunk();
-    if (chunk.ok()) {
-      const absl::Status mine = TakeStripe(push.layout(), *chunk);
-      if (!mine.ok()) chunk = mine;
-    }
+    absl::StatusOr<TensorChunk> chunk =
+        OfStripe(push.layout(), std::exchange(gradient_, TensorChunk()));
     const ArrivedChunk arrived(chunk, gradient_bytes_);
     if (push.Add(std::move(chunk))) arrived.Count(store_.wire_bytes());
   }

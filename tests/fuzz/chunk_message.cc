@@ -120,11 +120,12 @@ void TryPushPull(const std::string& bytes) {
   CheckMeans(gradient, *read);
 }
 
-// The same message, in the form and with the checksum that senders give it.
+// The same message, in the form and with the checksum that senders give it. The chunk is field 2 of
+// all messages that have one, and in this one it is not one of several.
 std::string Sealed(const std::string& bytes) {
-  v1::PushGradientsRequest message;
-  if (!message.ParseFromString(bytes) || !message.has_chunk()) return bytes;
-  message.mutable_chunk()->set_checksum(Checksum(message.chunk().payload()));
+  v1::PushPullRequest message;
+  if (!message.ParseFromString(bytes) || !message.has_gradient()) return bytes;
+  message.mutable_gradient()->set_checksum(Checksum(message.gradient().payload()));
   return message.SerializeAsString();
 }
 
