@@ -147,6 +147,7 @@ absl::Status HolderFollower::EndPush(std::unique_ptr<PendingPush> push, const ab
     if (arriving_.erase(push->id()) == 0) return told_.WhyNever(name);
     if (have.refused.ok()) holder_.Keep(std::move(push));
   }
+  push = nullptr;  // if it is refused, its memory is free before others are told
   report_(have);
   return have.refused;
 }
@@ -176,6 +177,7 @@ void HolderFollower::Do(const DropPush& command) {
     passed = GoOnTo(command.name);
     why = told_.WhyNever(command.name);
   }
+  dropped = nullptr;
   for (const StreamCallback& one : passed) one(why);
   if (!arriving.empty()) Cancel(arriving.mapped());
 }
