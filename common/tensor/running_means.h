@@ -63,7 +63,8 @@ RunningMeans OfStripe(const RunningMeans& means, const Stripes& stripes, uint32_
 class MeanOfRunningMeans {
  public:
   void Add(const RunningMeans& means, float weight);
-  // What was added, divided by `divisor`.
+  // The weighted sum of what was added, over `divisor`: the sum of the weights of all gradients of
+  // the step, also of those without running means.
   RunningMeans Get(float divisor) const;
   void Clear() { parts_.clear(); }
   bool empty() const { return parts_.empty(); }

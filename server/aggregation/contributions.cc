@@ -32,7 +32,7 @@ bool Contributions::WouldBeFirst(const Rank& rank,
                                  const absl::optional<Rank>& first_missing) const {
   const bool none_taken = waiting_.size() == accumulated_;
   const bool before_all = waiting_.empty() || rank < waiting_.begin()->second.rank;
-  // One worker at a time has an index. While some have not joined, index 0 may be missing.
+  // While workers have not joined, the first that is missing has index 0 and no name.
   return none_taken && before_all && first_missing.has_value() &&
          first_missing->first == rank.first;
 }

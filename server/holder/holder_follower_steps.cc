@@ -81,7 +81,8 @@ void HolderFollower::Do(const StepOrder& order) {
 }
 
 void HolderFollower::Do(const PublishStep& /*command*/) {
-  const SnapshotPair made = BeginStep();  // its current one is released here: pushes may need it
+  // This thread drops the old snapshot at the end: the next pushes may need its memory.
+  const SnapshotPair made = BeginStep();
   Publish(made.next);
   arithmetic_->Run([this, step = made.next->step] {
     EndStep(step);

@@ -26,7 +26,7 @@ Words Train(const std::string& role) {
 
 TEST(TrainingTest, TellsThePaceOfOneProcess) {
   const auto train = Start(Train("single"));
-  EXPECT_THAT(train->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << train->output();
+  EXPECT_THAT(train->Wait(kMeasurement), IsOkAndHolds(0)) << train->output();
   EXPECT_THAT(
       LinesWith(train->output(), "pace"),
       ElementsAre(ContainsRegex("^pace [0-9]+\\.[0-9] images/s  0\\.0 % outside compute$")));
@@ -35,7 +35,7 @@ TEST(TrainingTest, TellsThePaceOfOneProcess) {
 
 TEST(TrainingTest, TellsThePaceOfOneWorkerOfAJob) {
   const auto job = Mpirun({{3, Train("job")}});
-  EXPECT_THAT(job->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << job->output();
+  EXPECT_THAT(job->Wait(kMeasurement), IsOkAndHolds(0)) << job->output();
   EXPECT_THAT(
       LinesWith(job->output(), "pace"),
       ElementsAre(ContainsRegex("pace [0-9]+\\.[0-9] images/s  [0-9.]+ % outside compute$")));

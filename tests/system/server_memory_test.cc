@@ -85,7 +85,7 @@ TEST_F(ServerMemoryTest, HoldsNoMoreGradientsThanTheInFlightLimit) {
 }
 
 TEST_F(ServerMemoryTest, HoldsAVectorForMomentum) {
-  EXPECT_LT(PeakWith(2, {}, {"--momentum=0.9"}), Account(2, 2 + 1 + 2));
+  EXPECT_LT(PeakWith(2, {}, {"--momentum=0.9"}), Account(2, 1 + 1 + 2));
 }
 
 TEST_F(ServerMemoryTest, InAsyncHoldsFourOlderSnapshotsAtMost) {

@@ -109,6 +109,7 @@ Finding CheckMemory(const PlannedJob& job) {
       absl::StrFormat("%.0f MB are available, %.0f MB may be used", available, limit);
   if (job.model_mb == 0) return {Verdict::kOk, "memory", found};
   const uint32_t workers = std::max(job.workers, uint32_t{1});
+  // Two vectors more than a server holds: the allocator and the sockets take memory, too.
   const double server = (workers + 3) * job.model_mb;
   const double all = server + workers * 3 * job.model_mb;
   const std::string need = absl::StrFormat(

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 TEST(CodecRaceTest, RacesEveryEncoding) {
   const auto race = Start({RunfilePath("tools/bench/codecs/codec_main"), "--passes=1",
                            "--least-megabytes=1", "--vectors=lenet-gradient,lenet-parameters"});
-  EXPECT_THAT(race->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << race->output();
+  EXPECT_THAT(race->Wait(kMeasurement), IsOkAndHolds(0)) << race->output();
   EXPECT_THAT(race->output(), HasSubstr("\nlenet-parameters, 61706 floats"));
   for (const char* name :
        {"none ", "float32/planes/zstd ", "float16 ", "bfloat16/planes/zstd ", "int8:stochastic ",

@@ -43,7 +43,7 @@ TEST(CrowdTest, CountsWhatTheServerCounts) {
   const std::string path = absl::StrCat(::testing::TempDir(), "/crowd.json");
   const auto crowd =
       Start(Crowd({"--modes=bare,sync,async", "--seconds=1", "--sizes=4KB", "--json=" + path}));
-  ASSERT_THAT(crowd->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << crowd->output();
+  ASSERT_THAT(crowd->Wait(kMeasurement), IsOkAndHolds(0)) << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "      12 bare    |"), SizeIs(1)) << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "      12 sync    |"), SizeIs(1)) << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "      12 async   |"), SizeIs(1)) << crowd->output();
@@ -61,7 +61,7 @@ TEST(CrowdTest, CountsWhatTheServerCounts) {
 TEST(CrowdTest, GoesOnWithoutTheWorkersThatItKills) {
   const auto crowd = Start(Crowd(
       {"--modes=sync,ssp", "--kill=4", "--lease=10", "--seconds=5", "--tcp", "--sizes=240KB"}));
-  ASSERT_THAT(crowd->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << crowd->output();
+  ASSERT_THAT(crowd->Wait(kMeasurement), IsOkAndHolds(0)) << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "      4 killed at once: all evicted after "), SizeIs(2))
       << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "| right"), SizeIs(2)) << crowd->output();

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 TEST(ConnectionsTest, MeasuresEveryNumberOfConnections) {
   const auto bench = Start({RunfilePath("tools/bench/links/connections_main"), "--size=17",
                             "--flow=4000", "--rounds=1", "--passes=1"});
-  ASSERT_THAT(bench->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << bench->output();
+  ASSERT_THAT(bench->Wait(kMeasurement), IsOkAndHolds(0)) << bench->output();
   for (const char* connections : {"1", "2", "4", "8"}) {
     for (const char* carries : {"4000 MB/s", "what it can"}) {
       EXPECT_THAT(bench->output(), ContainsRegex("\\| " + std::string(carries) + " \\| " +

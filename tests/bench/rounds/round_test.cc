@@ -39,7 +39,7 @@ Words RoundOf(const std::vector<std::string>& rows, const std::string& workers) 
 
 TEST(RoundTest, MeasuresEveryRowThatNeedsNoMore) {
   const auto round = Start(RoundOf(kRows, "1,2"));
-  EXPECT_THAT(round->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << round->output();
+  EXPECT_THAT(round->Wait(kMeasurement), IsOkAndHolds(0)) << round->output();
   for (const std::string& row : kRows) {
     for (const char* workers : {"1 ", "2 "}) {
       EXPECT_THAT(LinesWith(round->output(), absl::StrCat(" ", workers, row, " ")), SizeIs(1))
@@ -51,7 +51,7 @@ TEST(RoundTest, MeasuresEveryRowThatNeedsNoMore) {
 
 TEST(RoundTest, MeasuresOrSkipsTheOthers) {
   const auto round = Start(RoundOf(kOptionalRows, "2"));
-  EXPECT_THAT(round->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << round->output();
+  EXPECT_THAT(round->Wait(kMeasurement), IsOkAndHolds(0)) << round->output();
   for (const std::string& row : kOptionalRows) {
     EXPECT_THAT(LinesWith(round->output(), absl::StrCat(" ", row, " ")), SizeIs(1))
         << round->output();
@@ -67,7 +67,7 @@ TEST(RoundTest, RefusesARowThatIsNotThere) {
 TEST(ScaleTest, MeasuresFitsAndEstimates) {
   const auto scale = Start({RunfilePath("tools/bench/scaling/scale_main"), "--sizes=0.02",
                             "--workers=1,2", "--rounds=1", "--passes=1", "--servers=1,2"});
-  EXPECT_THAT(scale->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << scale->output();
+  EXPECT_THAT(scale->Wait(kMeasurement), IsOkAndHolds(0)) << scale->output();
   EXPECT_THAT(LinesWith(scale->output(), "from 2 cells"), SizeIs(1)) << scale->output();
   // Two measured cells, two numbers of servers, and the rounds of both with 1 and 2 workers.
   EXPECT_THAT(LinesWith(scale->output(), "  0.0  "), SizeIs(2 + 2 + 4)) << scale->output();

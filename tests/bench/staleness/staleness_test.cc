@@ -23,7 +23,7 @@ std::map<std::string, std::string> Train(const std::vector<std::string>& flags) 
   std::vector<std::string> command = {RunfilePath("tools/bench/staleness/staleness_main")};
   command.insert(command.end(), flags.begin(), flags.end());
   const auto run = Start(command);
-  EXPECT_THAT(run->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << run->output();
+  EXPECT_THAT(run->Wait(kMeasurement), IsOkAndHolds(0)) << run->output();
   std::map<std::string, std::string> fields;
   for (const absl::string_view line : absl::StrSplit(run->output(), '\n')) {
     if (!absl::StartsWith(line, "model=")) continue;
@@ -62,7 +62,7 @@ TEST(StalenessTest, SyncEndsWithTheBitsOfRealProcesses) {
       {{4,
         {RunfilePath("worker/sluice_train"), "--max-steps=12", "--batch-size=16",
          "--learning-rate=0.05", "--momentum=0.9", "--seed=7", "--progress=off", "--no-test"}}});
-  ASSERT_THAT(job->Wait(absl::Seconds(600)), IsOkAndHolds(0)) << job->output();
+  ASSERT_THAT(job->Wait(kMeasurement), IsOkAndHolds(0)) << job->output();
   auto run = Train(LeNet({"--mode=sync", "--workers=3", "--compute=constant", "--seed=7"}));
   EXPECT_EQ(run["steps"], "12");
   EXPECT_EQ(run["crc"], ClosingRows(job->output())["parameters' CRC-32"]);
@@ -89,7 +89,7 @@ TEST(StalenessTest, SaysWhatIsWrongWithAFlag) {
            {"--batch-size=70000", "the dataset has 60000 rows"},
        }) {
     const auto run = Start({RunfilePath("tools/bench/staleness/staleness_main"), flag});
-    EXPECT_THAT(run->Wait(absl::Seconds(600)), IsOkAndHolds(2)) << flag;
+    EXPECT_THAT(run->Wait(kMeasurement), IsOkAndHolds(2)) << flag;
     EXPECT_THAT(run->output(), HasSubstr(said));
   }
 }

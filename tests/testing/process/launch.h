@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "tests/testing/process/process.h"
 
 namespace sluice {
@@ -29,6 +30,9 @@ struct Ranks {
   int count = 1;
   Words argv;
 };
+
+// How long a test waits for a program that measures or trains for long, on a busy machine.
+inline constexpr absl::Duration kMeasurement = absl::Minutes(10);
 
 // Starts a program, which must exist.
 std::unique_ptr<Process> Start(const Words& argv);

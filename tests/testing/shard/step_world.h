@@ -47,7 +47,7 @@ inline absl::optional<uint64_t> MakeOn(StripeExecutor& stripe, StepDirector& dir
   return ElementOf(bad);
 }
 
-// What a StepDirector reads of a push.
+// A push's header, with only the fields that a StepDirector reads.
 inline PushHeader HeaderOf(uint32_t samples, const RunningMeans& means = {}) {
   PushHeader header;
   header.samples = samples;

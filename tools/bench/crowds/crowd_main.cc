@@ -29,8 +29,9 @@ namespace {
 
 constexpr char kPurpose[] =
     "Measures what one server costs for each worker, with 10 to 1000 workers. The server is\n"
-    "sluice_server, and each worker has a session, a connection and a thread of its own. Prints a\n"
-    "table; tools/bench/README.md explains its columns.";
+    "sluice_server, or, with the mode bare, a plain gRPC server. Each worker has a session, a\n"
+    "connection and a thread of its own. Prints a table; tools/bench/README.md explains its\n"
+    "columns.";
 constexpr double kMaxBytes = 4e9;
 constexpr uint32_t kMaxCrowd = 100'000;
 
