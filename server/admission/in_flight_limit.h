@@ -43,7 +43,8 @@ struct Admission {
   PushOutcome answer;  // only if `push` is 0
   PushHeader header;   // the rest: only of an admitted push
   std::shared_ptr<std::atomic<uint64_t>> arrived;  // is to count the bytes that arrive
-  // As it looks now, the step's sum begins with its gradient and has others after it.
+  // Its gradient is expected to be the first of several in the step's sum. No decision depends on
+  // it.
   bool begins_sum = false;
 };
 

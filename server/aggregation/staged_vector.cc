@@ -83,16 +83,16 @@ void Copy(FloatPiece floats, absl::Span<float> to, Parallel* parallel) {
   });
 }
 
-// Replaces the pieces by a copy of their elements in the memory of the whole vector.
-void CopyToMemory(const Staging& staging, TensorChunk& chunk) {
-  const absl::Span<float> to = staging.memory.subspan(chunk.offset, chunk.size());
+// Replaces the pieces by their copy in `to`, which `owner` owns.
+void MovePieces(absl::Span<float> to, std::shared_ptr<const void> owner, Parallel* parallel,
+                TensorChunk& chunk) {
   uint64_t begin = 0;
   for (const FloatPiece& piece : chunk.pieces) {
-    Copy(piece, to.subspan(begin, piece.size()), staging.parallel);
+    Copy(piece, to.subspan(begin, piece.size()), parallel);
     begin += piece.size();
   }
   chunk.pieces = {AsPiece(to)};
-  chunk.owner = nullptr;
+  chunk.owner = std::move(owner);
 }
 
 absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, ElementName name,
@@ -104,7 +104,8 @@ absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, ElementName name,
     if (!decoded.ok()) return decoded;
   }
   if (chunk.offset < staging.memory.size() && !chunk.foreign) {
-    CopyToMemory(staging, chunk);
+    MovePieces(staging.memory.subspan(chunk.offset, chunk.size()), nullptr, staging.parallel,
+               chunk);
   } else if (!encoded) {
     CopyIfSmall(chunk);
   }
@@ -138,13 +139,7 @@ void ForEachCopy(uint64_t offset, FloatPiece floats, float largest,
 
 void CopyPieces(TensorChunk& chunk) {
   const auto floats = std::make_shared<FloatBuffer>(chunk.size());
-  uint64_t begin = 0;
-  for (const FloatPiece& piece : chunk.pieces) {
-    CopyTo(piece, floats->span().subspan(begin, piece.size()));
-    begin += piece.size();
-  }
-  chunk.pieces = {AsPiece(floats->span())};
-  chunk.owner = floats;
+  MovePieces(floats->span(), floats, nullptr, chunk);
   chunk.foreign = false;
 }
 

@@ -35,6 +35,16 @@ Values Copy(StagedVector& vector, size_t size) {
   return values;
 }
 
+// A chunk in memory that another process may write.
+TensorChunk ForeignChunk(uint64_t offset, const std::shared_ptr<Values>& memory) {
+  TensorChunk chunk;
+  chunk.offset = offset;
+  chunk.pieces = {AsPiece(*memory)};
+  chunk.owner = memory;
+  chunk.foreign = true;
+  return chunk;
+}
+
 std::vector<std::pair<uint64_t, Values>> PiecesOf(const StagedVector& vector, uint64_t begin,
                                                   uint64_t end) {
   std::vector<std::pair<uint64_t, Values>> pieces;
@@ -67,11 +77,7 @@ TEST(StagedVectorTest, ForeignMemoryThatIsWrittenAfterTheCheckKeepsItsBound) {
   const size_t size = 40000;
   const auto memory = std::make_shared<Values>(size, 2.0f);
   StagedVector vector(Shared(ParametersOnly(size)));
-  TensorChunk chunk;
-  chunk.pieces = {AsPiece(*memory)};
-  chunk.owner = memory;
-  chunk.foreign = true;
-  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  ASSERT_THAT(vector.Add(ForeignChunk(0, memory)), IsOk());
   EXPECT_TRUE(vector.foreign());
   (*memory)[1] = kNan;
   (*memory)[20000] = -kInfinity;
@@ -102,10 +108,7 @@ TEST(StagedVectorTest, CopiesAPart) {
 TEST(StagedVectorTest, CopiesASmallPieceOfForeignMemory) {
   const auto memory = std::make_shared<Values>(3, 2.0f);
   StagedVector vector(Shared(ParametersOnly(3)));
-  TensorChunk chunk;
-  chunk.pieces = {AsPiece(*memory)};
-  chunk.foreign = true;
-  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  ASSERT_THAT(vector.Add(ForeignChunk(0, memory)), IsOk());
   (*memory)[0] = 1;
   EXPECT_FALSE(vector.foreign());
   EXPECT_THAT(Copy(vector, 3), ElementsAre(2, 2, 2));
@@ -132,11 +135,7 @@ TEST(StagedVectorTest, LeavesForeignMemoryWhereItIs) {
   const auto memory = std::make_shared<FloatBuffer>(FloatBuffer::Zeroed(40000));
   const auto foreign = std::make_shared<Values>(40000, 2.0f);
   StagedVector vector(Shared(ParametersOnly(40000)), memory);
-  TensorChunk chunk;
-  chunk.pieces = {AsPiece(*foreign)};
-  chunk.owner = foreign;
-  chunk.foreign = true;
-  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  ASSERT_THAT(vector.Add(ForeignChunk(0, foreign)), IsOk());
   EXPECT_TRUE(vector.foreign());
   EXPECT_THAT(memory->span(), ::testing::Each(0));
   EXPECT_TRUE(Copy(vector, 40000) == *foreign);
@@ -152,12 +151,7 @@ TEST(StagedVectorTest, MayHaveSomeChunksInItsOwnAndSomeInForeignMemory) {
   const auto memory = std::make_shared<FloatBuffer>(40002);
   const auto foreign = std::make_shared<Values>(40000, 2.0f);
   StagedVector vector(Shared(ParametersOnly(40002)), memory);
-  TensorChunk chunk;
-  chunk.offset = 2;
-  chunk.pieces = {AsPiece(*foreign)};
-  chunk.owner = foreign;
-  chunk.foreign = true;
-  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  ASSERT_THAT(vector.Add(ForeignChunk(2, foreign)), IsOk());
   ASSERT_THAT(vector.Add(ChunkOf(0, {1, -1})), IsOk());
   vector.Seal();
   vector.CopyTo(0, memory->span());
