@@ -4,10 +4,10 @@
 Usage: count_tests.py EVENTS STATUS [SLOWEST]
 
 EVENTS is what --build_event_json_file wrote, STATUS what bazel exited with. Only the XML that these
-events name is read, so results left behind by deleted targets never count. Prints every failure
-with its log, and every target that passed only when it was tried again, then the SLOWEST slowest
-targets (default: none), then the count; exits 0 when at least one case passed and none failed,
-otherwise 1.
+events name is read, so results left behind by deleted targets never count. Prints why cases
+were skipped, every failure with its log, and every target that passed only when it was tried again,
+then the SLOWEST slowest targets (default: none), then the count; exits 0 when at least one case
+passed and none failed, otherwise 1.
 """
 
 import collections
@@ -30,7 +30,7 @@ class Tally:
 
     def __init__(self):
         self.passed = 0
-        self.skipped = 0
+        self.skipped = collections.Counter()  # by reason
         self.failures = []
         self.flaky = []
 
@@ -38,7 +38,7 @@ class Tally:
         self.failures.append(Failure(name, detail, log))
 
     def __str__(self):
-        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        skipped = f", {self.skipped.total()} skipped" if self.skipped else ""
         flaky = f", {len(self.flaky)} flaky" if self.flaky else ""
         return f"{self.passed} passed, {len(self.failures)} failed{skipped}{flaky}"
 
@@ -79,6 +79,12 @@ def is_generated(case, label):
     return case.get("classname") is None and case.get("name") == label[2:].replace(":", "/")
 
 
+def reason_of(skipped):
+    """The first line of why a case was skipped, or an empty text."""
+    said = "" if skipped is None else skipped.get("message") or skipped.text or ""
+    return said.strip().partition("\n")[0]
+
+
 def count_case(tally, case, label, log):
     name = ".".join(filter(None, [case.get("classname"), case.get("name")]))
     problems = case.findall("failure") + case.findall("error")
@@ -89,7 +95,7 @@ def count_case(tally, case, label, log):
         else:
             tally.fail(f"{name} ({label})", said, log)
     elif case.find("skipped") is not None or case.get("status") == "notrun":
-        tally.skipped += 1
+        tally.skipped[reason_of(case.find("skipped"))] += 1
     else:
         tally.passed += 1
 
@@ -183,6 +189,12 @@ def report_failure(word, failure):
         print("    log:", shown(failure.log))
 
 
+def report_skipped(tally):
+    for reason, cases in sorted(tally.skipped.items()):
+        if reason:
+            print(f"SKIPPED {cases} cases: {reason}")
+
+
 def report_failures(tally):
     for failure in tally.flaky:
         report_failure("FLAKY", failure)
@@ -196,6 +208,7 @@ def main(arguments):
     path, status, *slowest = arguments
     events = read_events(path)
     tally = count(events, int(status))
+    report_skipped(tally)
     report_failures(tally)
     if slowest and int(slowest[0]):
         report_slowest(seconds(events), int(slowest[0]))

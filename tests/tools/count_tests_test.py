@@ -50,6 +50,11 @@ class CountTestsTest(unittest.TestCase):
         code, lines = self.count(BAZEL_OK, self.attempt(1, "PASSED", PASSES, SKIPPED))
         self.assertEqual((code, lines), (0, ["1 passed, 0 failed, 1 skipped"]))
 
+    def test_why_cases_were_skipped_is_told_once_for_each_reason(self):
+        no_npm = '<testcase classname="A" name="B"><skipped message="npm: none&#10;more"/></testcase>'
+        code, lines = self.count(BAZEL_OK, self.attempt(1, "PASSED", PASSES, no_npm, SKIPPED, no_npm))
+        self.assertEqual((code, lines), (0, ["SKIPPED 2 cases: npm: none", "1 passed, 0 failed, 3 skipped"]))
+
     def test_a_failure_is_shown_with_its_log_and_ends_with_1(self):
         code, lines = self.count(BAZEL_TESTS_FAILED, self.attempt(1, "FAILED", PASSES, FAILS))
         self.assertEqual((code, lines[:2], lines[-1]),

@@ -115,6 +115,19 @@ def _mpi(ctx):
         linkopts = [flag for flag in flags if not flag.startswith("-I")],
     )
 
+# The charts of the server's page, which a genrule puts into the binary: file -> where the package has it.
+_DYGRAPHS = {
+    "dygraphs/LICENSE": "/usr/share/doc/libjs-dygraphs/copyright",
+    "dygraphs/dygraph.min.js": "/usr/share/javascript/dygraphs/dygraph.min.js",
+}
+
+def _dygraphs(ctx):
+    for file, installed in _DYGRAPHS.items():
+        if not ctx.path(installed).exists:
+            fail("%s is missing. Run tools/setup, which installs libjs-dygraphs." % installed)
+        ctx.symlink(installed, file)
+    return "exports_files(%s)" % _DYGRAPHS.keys()
+
 def _system_libraries(ctx):
     build = ["package(default_visibility = [\"//visibility:public\"])"]
     for name, modules in _PKG_CONFIG.items():
@@ -124,6 +137,7 @@ def _system_libraries(ctx):
         build.append(_library(name, flags))
     build.append(_torch(ctx))
     build.append(_mpi(ctx))
+    build.append(_dygraphs(ctx))
     ctx.file("BUILD.bazel", "\n".join(build))
 
 system_libraries = repository_rule(

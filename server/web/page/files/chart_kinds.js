@@ -15,7 +15,7 @@ export function color(name) {
 
 function line(label, index, width = 1.5) {
   const kind = index % DASHES.length;
-  return { name: label, label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { size: 4 } };
+  return { name: label, label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { pointSize: 2 } };
 }
 
 // Each has a title, its series for the shown part, and what to say beside the title. A chart whose points have places of
@@ -123,7 +123,7 @@ function seconds(value) {
 
 // An accuracy is drawn at the step that was evaluated, which the server has left behind when it is told.
 function readAccuracy(series, begin, { results }, axis) {
-  const lines = [{ ...line('test accuracy', 0), points: { show: true, size: 6 } }]; // one alone has no line
+  const lines = [{ ...line('test accuracy', 0), points: { drawPoints: true, pointSize: 3 } }]; // one alone has no line
   const values = series.column('test_accuracy', begin);
   const points = series.column('measured_step', begin).map((step, i) => [step, values[i]])
     .filter((point) => point[0] !== null).sort((a, b) => a[0] - b[0]);
@@ -203,7 +203,7 @@ function readLoss(series, begin) {
   const named = series.lanes.filter((lane) => lane.losses.some((loss) => loss !== null));
   if (named.length > 1) {
     named.slice(0, 8).forEach((lane, i) => {
-      lines.push({ ...line(lane.name, i + 1, 1), alpha: 0.8 });
+      lines.push(line(lane.name, i + 1, 1));
       data.push(spanned(lane.losses.slice(begin)));
     });
   }
@@ -211,7 +211,7 @@ function readLoss(series, begin) {
   return { lines, data, note: last === undefined ? 'no worker has reported one' : `smoothed ${number(last)}` };
 }
 
-// uPlot draws a line across what is undefined, and none across null.
+// A chart draws a line across what is undefined, and none across null.
 function spanned(values) {
   return values.map((value) => value ?? undefined);
 }

@@ -1,13 +1,19 @@
-// Draws the charts of the history with uPlot. Events are marks.
+// Draws the charts of the history with dygraphs. Events are marks.
 
 import { CHARTS, color } from '/chart_kinds.js';
 import { MARKS, marked } from '/series.js';
 import { clock, number } from '/panels.js';
 
+const { Dygraph } = globalThis;
 const HEIGHT = 190;
+const MARK_WIDTH = 10; // room of a letter
+const TIME_WIDTH = 70; // room of a time of day
 const DAY = 86400;
-// Seconds between two places of a time axis. uPlot's own go from one minute to five, which leaves a phone without any.
+// Seconds between two places of a time axis.
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY, 2 * DAY, 7 * DAY];
+
+// The page has its own legend. That of dygraphs writes styles into its HTML, which the page's rules forbid.
+Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
 
 // Breaks all lines where the server was not there.
 function broken(columns, gaps) {
@@ -16,32 +22,6 @@ function broken(columns, gaps) {
     if (!gaps[i]) return [value];
     return [column === 0 ? (values[i - 1] + value) / 2 : null, value];
   }));
-}
-
-// A mark at each event: a dashed line, and its letter above.
-function drawEvents(chart, events, axis) {
-  const { ctx, bbox } = chart;
-  ctx.save();
-  ctx.strokeStyle = color('dim');
-  ctx.fillStyle = color('dim');
-  ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-  ctx.textAlign = 'center';
-  ctx.setLineDash([3 * devicePixelRatio, 5 * devicePixelRatio]);
-  const taken = []; // where letters stand
-  for (const event of marked(events)) {
-    const x = Math.round(chart.valToPos(event[axis], 'x', true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.globalAlpha = 0.5;
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.globalAlpha = 1;
-    if (taken.some((other) => Math.abs(x - other) < 10 * devicePixelRatio)) continue;
-    ctx.fillText(MARKS[event.kind] ?? '·', x, bbox.top - 3 * devicePixelRatio);
-    taken.push(x);
-  }
-  ctx.restore();
 }
 
 class Chart {
@@ -54,10 +34,17 @@ class Chart {
     title.textContent = `${kind.title} `;
     this.note = document.createElement('small');
     title.append(this.note);
-    this.place = document.createElement('div');
-    this.place.setAttribute('role', 'img');
-    this.place.setAttribute('aria-label', kind.title);
-    this.root.append(title, this.place);
+    const drawing = document.createElement('div');
+    drawing.setAttribute('role', 'img');
+    drawing.setAttribute('aria-label', kind.title);
+    this.drawing = drawing;
+    [this.marks, this.place, this.legend] = ['marks', 'plot', 'key'].map((name) => {
+      const part = document.createElement('div');
+      part.className = name;
+      drawing.append(part);
+      return part;
+    });
+    this.root.append(title, drawing);
     parent.append(this.root);
   }
 
@@ -68,42 +55,100 @@ class Chart {
     const by = kind.byStep ? axis : 'time';
     const { lines, data, note, at } = kind.read(series, begin, state, by);
     this.note.textContent = note ?? '';
-    this.place.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
-    const all = at ? [at, ...data] : broken([series.column(by, begin), ...data], series.gaps(begin));
+    this.drawing.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
+    this.data = at ? [at, ...data] : broken([series.column(by, begin), ...data], series.gaps(begin));
     this.names = lines.map((one) => one.name);
+    this.events = series.events;
+    this.by = by;
     const key = `${by} ${lines.map((one) => one.label).join('|')}`;
     if (this.plot && this.key === key) {
-      this.events = series.events;
-      this.plot.setData(all);
-      return;
+      this.plot.updateOptions(this.shape());
+    } else {
+      this.plot?.destroy();
+      this.key = key;
+      this.legend.replaceChildren(...(lines.length > 1 ? lines.map(keyOf) : []));
+      this.plot = new Dygraph(this.place, rowsOf(this.data), this.options(lines));
     }
-    this.plot?.destroy();
-    this.key = key;
-    this.events = series.events;
-    this.plot = new uPlot(this.options(by, lines), all, this.place); // eslint-disable-line no-undef
+    this.showMarks();
   }
 
-  options(by, lines) {
-    const axis = { stroke: color('dim'), grid: { stroke: color('grid'), width: 1 }, ticks: { stroke: color('grid') } };
-    const format = this.kind.format ?? number;
+  // What changes with the numbers.
+  shape() {
+    const [places, ...values] = this.data;
     return {
-      width: this.width(), height: HEIGHT,
-      padding: [14, 26, 0, 0], // on the right, half a time of day
-      scales: { x: { time: by === 'time' }, y: this.kind.log ? { distr: 3, range: (_, low, high) => decadesOf(low, high) } : { range: (_, low, high) => rangeOf(low, high) } },
-      series: [{ label: by }, ...lines],
-      axes: [by === 'time' ? { ...axis, space: 70, incrs: TIME_STEPS, splits: placesOf, values: timesOf } : axis, { ...axis, size: 60, values: (_, values) => values.map((value) => (value === null ? null : format(value))) }],
-      legend: { show: lines.length > 1, live: false },
-      cursor: { drag: { x: false, y: false } },
-      hooks: { draw: [(chart) => drawEvents(chart, this.events, by)] },
+      file: rowsOf(this.data),
+      dateWindow: windowOf(places),
+      drawPoints: 8 * places.length < this.place.clientWidth,
+      axes: { y: { valueRange: (this.kind.log ? decadesOf : rangeOf)(values) } },
     };
   }
 
+  // Lines have numbers for names, since a worker may have any name.
+  options(lines) {
+    const format = this.kind.format ?? number;
+    const axis = { axisLineColor: color('grid'), gridLineColor: color('grid'), axisLabelFontSize: 12, drawGrid: true };
+    const y = { ...axis, axisLabelWidth: 58, pixelsPerLabel: 30, axisLabelFormatter: (value) => format(value) };
+    const x = { ...axis, axisLabelWidth: TIME_WIDTH, axisLabelFormatter: (value) => number(value) };
+    if (this.kind.log) Object.assign(y, { ticker: decadeTicks, logscale: true });
+    if (this.by === 'time') x.ticker = timeTicks;
+    const { axes, ...shape } = this.shape();
+    return {
+      ...shape,
+      labels: [this.by, ...lines.map((_, i) => `${i}`)],
+      series: Object.fromEntries(lines.map((one, i) => [`${i}`, { color: one.stroke, strokePattern: one.dash.length > 0 ? one.dash : null, strokeWidth: one.width, ...one.points }])),
+      axes: { x, y: { ...y, ...axes.y } },
+      width: this.width(), height: HEIGHT,
+      rightGap: 26, // half a time of day
+      xAxisHeight: 34,
+      connectSeparatedPoints: true,
+      highlightCircleSize: 3,
+      interactionModel: {},
+      underlayCallback: (context, area, plot) => this.drawEvents(context, area, plot),
+    };
+  }
+
+  // A dashed line at each event.
+  drawEvents(context, { x, y, w, h }, plot) {
+    context.strokeStyle = color('dim');
+    context.globalAlpha = 0.5;
+    context.setLineDash([3, 5]);
+    for (const event of marked(this.events)) {
+      const at = Math.round(plot.toDomXCoord(event[this.by]));
+      if (at < x || at > x + w) continue;
+      context.beginPath();
+      context.moveTo(at, y);
+      context.lineTo(at, y + h);
+      context.stroke();
+    }
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+
+  // The letters of the events above their lines, as far as there is room.
+  showMarks() {
+    const { x, w } = this.plot.getArea();
+    const taken = [];
+    for (const event of marked(this.events)) {
+      const at = Math.round(this.plot.toDomXCoord(event[this.by]));
+      if (at < x || at > x + w || taken.some((other) => Math.abs(at - other.at) < MARK_WIDTH)) continue;
+      taken.push({ at, text: MARKS[event.kind] ?? '·' });
+    }
+    this.marks.replaceChildren(...taken.map(({ at, text }) => {
+      const mark = document.createElement('span');
+      mark.textContent = text;
+      mark.style.left = `${at}px`;
+      return mark;
+    }));
+  }
+
   width() {
-    return Math.max(200, this.place.clientWidth);
+    return Math.max(200, this.drawing.clientWidth);
   }
 
   resize() {
-    if (this.plot && this.plot.width !== this.width()) this.plot.setSize({ width: this.width(), height: HEIGHT });
+    if (!this.plot || this.root.hidden || this.plot.size().width === this.width()) return;
+    this.plot.resize(this.width(), HEIGHT);
+    this.showMarks();
   }
 
   forget() {
@@ -112,12 +157,45 @@ class Chart {
 
   // The numbers of each line by its name, and their places on the axis as "x".
   shown() {
-    return Object.fromEntries(['x', ...this.names].map((name, i) => [name, [...this.plot.data[i]]]));
+    return Object.fromEntries(['x', ...this.names].map((name, i) => [name, [...this.data[i]]]));
   }
 }
 
+// Rows for dygraphs. It draws a line across null, and none across NaN.
+function rowsOf([places, ...lines]) {
+  return places.map((place, i) => [place, ...lines.map((values) => (values[i] === null ? NaN : values[i] ?? null))]);
+}
+
+// From the first place to the last, and never of no width.
+function windowOf(places) {
+  const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
+  return first < last ? [first, last] : [first - 1, first + 1];
+}
+
+// One line of the legend.
+function keyOf(line) {
+  const key = document.createElement('span');
+  key.textContent = line.label;
+  key.style.color = line.stroke;
+  return key;
+}
+
+function timeTicks(from, to, pixels) {
+  const room = (step) => (step * pixels) / (to - from) >= TIME_WIDTH;
+  const step = TIME_STEPS.find(room) ?? TIME_STEPS.at(-1);
+  const places = placesOf(from, to, step);
+  const texts = timesOf(places, step);
+  return places.map((place, i) => ({ v: place, label: texts[i] }));
+}
+
+function decadeTicks(low, high, _, options) {
+  const first = Math.round(Math.log10(low));
+  const powers = Array.from({ length: Math.round(Math.log10(high)) - first + 1 }, (__, i) => 10 ** (first + i));
+  return powers.map((power) => ({ v: power, label: options('axisLabelFormatter')(power) }));
+}
+
 // Whole multiples of the step since midnight that lie within the time shown; of days, each midnight.
-export function placesOf(_, __, from, to, step) {
+export function placesOf(from, to, step) {
   const first = new Date(from * 1000);
   first.setHours(0, 0, 0, 0);
   const places = [];
@@ -132,7 +210,7 @@ export function placesOf(_, __, from, to, step) {
 
 // The time of day at each place of an axis, and below the first of each day its date. Places within one second share a
 // text.
-function timesOf(_, places, __, ___, step) {
+function timesOf(places, step) {
   let day = '';
   let before = '';
   return places.map((time) => {
@@ -142,22 +220,37 @@ function timesOf(_, places, __, ___, step) {
     const repeats = text === before;
     day = date;
     before = text;
-    if (repeats && !begins) return null;
-    return begins ? `${text}\n${date}` : text;
+    if (repeats && !begins) return '';
+    return begins ? `${text}<br>${date}` : text;
   });
 }
 
+// The least and the largest number of all lines; without any, [Infinity, -Infinity].
+function extremesOf(lines) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const values of lines) {
+    for (const value of values) {
+      if (!Number.isFinite(value)) continue;
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+  }
+  return [low, high];
+}
+
 // From 0 where nothing is negative, and never of no height.
-function rangeOf(low, high) {
-  if (low === null || !Number.isFinite(low)) return [0, 1];
+function rangeOf(lines) {
+  const [low, high] = extremesOf(lines);
+  if (low > high) return [0, 1];
   const bottom = Math.min(0, low);
   const top = high > bottom ? high + (high - bottom) * 0.05 : bottom + 1;
   return [bottom, top];
 }
 
 // Whole powers of ten, on a scale of logarithms.
-function decadesOf(low, high) {
-  if (!(low > 0) || !Number.isFinite(high)) return [1e-3, 1];
+function decadesOf(lines) {
+  const [low, high] = extremesOf(lines);
+  if (!(low > 0) || low > high) return [1e-3, 1];
   const bottom = 10 ** Math.floor(Math.log10(low));
   return [bottom, Math.max(10 ** Math.ceil(Math.log10(high)), 10 * bottom)];
 }
@@ -167,7 +260,7 @@ export class Charts {
     this.charts = CHARTS.map((kind) => new Chart(parent, kind));
     // A chart also changes its width when another one comes or goes.
     const observer = new ResizeObserver(() => this.charts.forEach((chart) => chart.resize()));
-    for (const chart of this.charts) observer.observe(chart.place);
+    for (const chart of this.charts) observer.observe(chart.drawing);
   }
 
   draw(series, begin, axis, state) {

@@ -35,7 +35,7 @@ EVERYTHING = """({
   events: sluicePage.series.events,
   text: document.body.innerText,
   images: document.images.length,
-  charts: document.querySelectorAll('.uplot canvas').length,
+  charts: [...document.querySelectorAll('.plot')].filter((one) => one.querySelector('canvas')).length,
   drawn: sluicePage.charts,
   pairs: Object.fromEntries([...document.querySelectorAll('.pairs div')].map((row) => [...row.children].map((one) => one.textContent))),
   unnamed: [...document.querySelectorAll('[role=img]')].filter((one) => !one.ariaLabel).length,
@@ -383,7 +383,7 @@ class BrowserTest(BrowsedPageTest):
         first = 1795720933
         times = [(first, first + 263, 120), (first, first + 263, 86400), (first, first + 2 * 86400, 43200)]
         seen = self.browse(until="true", read="import('/charts.js').then(({ placesOf }) => "
-                           f"{json.dumps(times)}.map((shown) => placesOf(0, 0, ...shown)))")
+                           f"{json.dumps(times)}.map((shown) => placesOf(...shown)))")
         self.assertEqual(seen["read"][:2], [[1795721040, 1795721160], []])
         self.assertEqual(len(seen["read"][2]), 4)
 
