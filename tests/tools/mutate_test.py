@@ -231,7 +231,59 @@ class SwitchingTest(unittest.TestCase):
         files = switching.switch({"a.cc": text}, numbered)
         self.assertEqual(switching.blamed(files, "a.cc:1:8: error: no constant\na.cc:2:20: note: also"), {0})
         self.assertEqual(switching.blamed(files, "b.h:1:1: error: broken\na.cc:2:20: note: from here"), {1})
-        self.assertEqual(switching.blamed(files, "a.cc:1:1: error: this is nobody's"), set())
+        self.assertEqual(switching.blamed(files, "c.cc:1:1: error: this is nobody's"), set())
+
+    def test_blames_the_mutant_behind_an_error_in_a_library(self):
+        text = "int a[3];\n\nvoid F() { rows.emplace(name, row); }\n"
+        numbered = dict(enumerate(drawing.mutants_of("common/a.cc", text)))
+        files = switching.switch({"common/a.cc": text}, numbered)
+        swapped = {number for number, mutant in numbered.items() if mutant.kind == "arguments"}
+        self.assertLess(swapped, set(numbered))
+        for said in (GCC_IN_A_LIBRARY, CLANG_IN_A_LIBRARY):
+            self.assertEqual(switching.blamed(files, said), swapped, said)
+        # The place on the way there may be the mutant's line, or only its file.
+        self.assertEqual(switching.blamed(files, GCC_IN_A_LIBRARY.replace(":3:44:", ":1:1:")), {0})
+        self.assertEqual(switching.blamed(files, GCC_IN_A_LIBRARY.replace(":3:44:", ":2:1:")), set(numbered))
+        self.assertEqual(switching.blamed(files, GCC_IN_A_LIBRARY.replace("common/a.cc", "common/b.cc")), set())
+
+    def test_blames_all_mutants_of_a_header_through_which_a_broken_one_is_included(self):
+        files = switching.switch({"a.h": "int a = b - c;\n"}, dict(enumerate(drawing.mutants_of("a.h", "int a = b - c;\n"))))
+        self.assertEqual(switching.blamed(files, "In file included from ./a.h:3,\n                 from a.cc:1:\n"
+                                          "/usr/include/x.h:7:1: error: broken\n"), {0})
+        self.assertEqual(switching.blamed(files, "In file included from ./a.h:3:\nd.h:1:1: warning: odd\nd.h:1:1: note: here\n"), set())
+
+    def test_each_of_two_errors_has_its_own_mutant(self):
+        text = "int a[3];\nint b = c - d;\n"
+        files = switching.switch({"a.cc": text}, dict(enumerate(drawing.mutants_of("a.cc", text))))
+        self.assertEqual(switching.blamed(files, "a.cc:1:8: error: no constant\nlib.h: In instantiation of 'A':\n"
+                                          "a.cc:2:20:   required from here\nlib.h:1:1: error: broken"), {0, 1})
+
+
+# What gcc 12 and clang 14 said of rows.emplace(row, name), without most of the way through Abseil and the standard library.
+GCC_IN_A_LIBRARY = """In file included from /usr/include/c++/12/memory:64,
+                 from ./common/a.h:17,
+                 from common/a.cc:1:
+/usr/include/c++/12/bits/new_allocator.h: In instantiation of ‘void std::__new_allocator<_Tp>::construct(_Up*, _Args&& ...)’:
+/usr/include/c++/12/bits/alloc_traits.h:516:17:   required from ‘static void construct(allocator_type&, _Up*, _Args&& ...)’
+/usr/include/absl/container/internal/raw_hash_set.h:1522:28:   required from ‘std::pair<iterator, bool> emplace(Args&& ...)’
+common/a.cc:3:44:   required from here
+/usr/include/c++/12/bits/new_allocator.h:175:11: error: no matching function for call to ‘pair(const int&, string_view&)’
+  175 |         { ::new((void *)__p) _Up(std::forward<_Args>(__args)...); }
+      |           ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+/usr/include/c++/12/bits/stl_pair.h:563:28: note: candidate: ‘template<class _U1, class _U2> pair(pair<_U1, _U2>&&)’
+/usr/include/c++/12/bits/stl_pair.h:563:28: note:   template argument deduction/substitution failed:
+/usr/include/c++/12/bits/stl_pair.h:542:38: error: no type named ‘type’ in ‘struct std::enable_if<false, bool>’
+"""
+CLANG_IN_A_LIBRARY = """In file included from common/a.cc:1:
+In file included from ./common/a.h:17:
+/usr/bin/../include/c++/12/bits/new_allocator.h:175:23: error: no matching constructor for initialization of 'std::pair'
+        { ::new((void *)__p) _Up(std::forward<_Args>(__args)...); }
+                             ^   ~~~~~~~~~~~~~~~~~~~~~~~~~~~
+/usr/include/absl/container/internal/raw_hash_set.h:1522:19: note: in instantiation of function template specialization 'construct'
+common/a.cc:3:44: note: in instantiation of function template specialization 'raw_hash_set::emplace' requested here
+/usr/bin/../include/c++/12/bits/stl_pair.h:411:17: note: candidate constructor template not viable: no known conversion
+1 error generated.
+"""
 
 
 class NoticedTest(unittest.TestCase):
@@ -374,6 +426,13 @@ class CampaignTest(unittest.TestCase):
         self.assertEqual(self.tree(), before)
         self.assertFalse(os.path.exists(os.path.join(self.scratch, "built")))
         self.assertEqual(self.builds(), 2)  # the second without what does not compile
+
+    def test_a_mutant_that_the_standard_library_refuses_cannot_be_built(self):
+        self.write("common/lib.cc", LIBRARY + "#include <map>\n#include <string>\nstd::map<std::string, int> rows;\n"
+                   "void Note(const char* name, int row) { rows.emplace(name, row); }\n")
+        _, printed = self.mutate()
+        self.assertEqual(self.verdicts()["void Note(const char* name, int row) { rows.emplace(row, name); }"], ("cannot be built", ""))
+        self.assertIn("2 cannot be built", printed)
 
     def test_plays_near_tests_only_if_it_is_told_to(self):
         self.write("tests/common/lib_test.cc", TESTS["tests/common/lib_test.cc"].replace("calls >= 0", "calls == 5"))

@@ -9,8 +9,8 @@ value is known only when the program runs. All mutants of a tree are so compiled
 environment plays mutant 17, and the processes that it starts inherit that. SLUICE_MUTANTS_REACHED=FOLDER lets each
 process make a folder named by the number of each mutant in whose place it comes.
 
-Some changes cannot wait until run time, such as an array's size. The compiler refuses them, and `blamed` tells from its
-messages which mutants they are.
+Some changes cannot wait until run time, such as an array's size. The compiler refuses them, perhaps deep in a header of
+the standard library, and `blamed` tells from its messages which mutants they are.
 """
 
 import collections
@@ -51,7 +51,10 @@ _Region = collections.namedtuple("_Region", "begin end numbers constant")
 _WORD_BEFORE = re.compile(r"\s*(?:return|else|do|throw)\b")
 _HEAD_BEFORE = re.compile(r"\s*(?:if|while|for) \(")
 _CONSTANT = re.compile(r"\b(?:(?:static|inline) )*constexpr ([\w:<>, ]+) (\w+) = ([^;]*);")
-_MESSAGE = re.compile(r"^([\w./]+):(\d+):(\d+): (?:fatal )?(error|note): ", re.MULTILINE)
+# A line of gcc or clang that begins with a place. What has no such word is gcc's way to an instantiation, before its error.
+_PLACE = re.compile(r"(?:\./)?([\w./+-]+):(\d+):(\d+): +(?:fatal )?((?:error|note|warning): )?(.*)")
+_FILE = re.compile(r"(?:In file included from| +from) (?:\./)?([\w./+-]+):\d+|(?:\./)?([\w./+-]+): (?:In|At) ")
+_INSTANTIATION = re.compile(r".*(?:in instantiation of|requested here)")  # clang's way there, behind its error
 
 
 class SwitchedFile:
@@ -59,7 +62,7 @@ class SwitchedFile:
 
     def __init__(self, path, text, mutants):
         self._text = text
-        self._mutants = mutants
+        self.mutants = mutants
         self._pieces, self._length = [], 0
         self._spans = []  # begin and end in what was written, and the numbers of the mutants that asked for it
         regions = self._regions(path, drawing.hide(text))
@@ -78,15 +81,22 @@ class SwitchedFile:
         around = [span for span in self._spans if span[0] <= offset < span[1]]
         return min(around, key=lambda span: span[1] - span[0])[2] if around else ()
 
+    def blamed_for_line(self, line):
+        """The numbers of the mutants that asked for some of the text of this line."""
+        if line > len(self._lines):
+            return ()
+        begin, end = [*self._lines, self._length][line - 1:line + 1]
+        return {number for span in self._spans if span[0] < end and begin < span[1] for number in span[2]}
+
     def _regions(self, path, code):
         """Outer ones before those that lie in them."""
         numbers = collections.defaultdict(list)
-        for number, mutant in self._mutants.items():
+        for number, mutant in self.mutants.items():
             numbers[_region_of(mutant, code)].append(number)
         regions = [_Region(begin, end, tuple(found), None) for (begin, end), found in numbers.items()]
         if path.endswith(".cc"):  # what a header declares is used elsewhere, too
             for match in _CONSTANT.finditer(code):
-                inside = [number for number, mutant in self._mutants.items()
+                inside = [number for number, mutant in self.mutants.items()
                           if match.start(3) <= mutant.begin and mutant.end <= match.end(3)]
                 if inside:
                     regions.append(_Region(match.start(), match.end(), tuple(inside), match))
@@ -115,7 +125,7 @@ class SwitchedFile:
             self._put(f"const auto {name} = []() -> {constant[1]} {{ return ")
             self._render(constant.start(3), constant.end(3), inner)
             self._put(f"; }};\n#define {name} {name}()\n")
-        elif self._mutants[number].kind == "statement":
+        elif self.mutants[number].kind == "statement":
             self._put(f"{{ if (!SluiceMutant({number})) ")
             self._render(region.begin, region.end, inner)
             self._put(" }")
@@ -123,12 +133,12 @@ class SwitchedFile:
             self._write_expression(region, inner)
 
     def _write_expression(self, region, inner):
-        negated = any(_negates(self._mutants[number]) for number in region.numbers)
+        negated = any(_negates(self.mutants[number]) for number in region.numbers)
         opening = "static_cast<bool>(" if negated else "("
         self._put("(")
         for number in region.numbers:
             self._put(f"SluiceMutant({number}) ? ")
-            start, mutant = self._length, self._mutants[number]
+            start, mutant = self._length, self.mutants[number]
             self._put(opening + self._text[region.begin:mutant.begin] + mutant.new + self._text[mutant.end:region.end] + ")")
             self._spans.append((start, self._length, (number,)))
             self._put(" : ")
@@ -209,10 +219,47 @@ def switch(texts, mutants):
     return {path: SwitchedFile(path, texts[path], found) for path, found in by_path.items()}
 
 
+class _Error:
+    """One error of a compiler: its places, each with a path, a line and a column, and the files that it names."""
+
+    def __init__(self):
+        self.own, self.way, self.notes, self.files = [], [], [], []
+
+    def guilty(self, files):
+        """Those at the place of the error; else of the instantiations that led to it; else of its notes; else on one of
+        these lines; else all in a file that it names: what one changes may be refused deep in another's header."""
+        for places in (self.own, self.way, self.notes):
+            found = {number for path, line, column in places if path in files for number in files[path].blamed(line, column)}
+            if found:
+                return found
+        places = [place for place in (*self.own, *self.way, *self.notes) if place[0] in files]
+        found = {number for path, line, _ in places for number in files[path].blamed_for_line(line)}
+        named = {path for path, _, _ in places} | set(self.files)
+        return found or {number for path in named if path in files for number in files[path].mutants}
+
+
+def _errors(output):
+    """The errors among the messages. What gcc writes before an error belongs to it, and notes to the error before them."""
+    errors = [_Error()]
+    for line in output.splitlines():
+        place, file = _PLACE.match(line), _FILE.match(line)
+        if not place and not file:
+            continue
+        kind = place[4] if place else None
+        if errors[-1].own and kind != "note: ":
+            errors.append(_Error())
+        error = errors[-1]
+        if file and not place:
+            error.files.append(file[1] or file[2])
+        elif kind == "error: ":
+            error.own.append((place[1], int(place[2]), int(place[3])))
+        elif kind is None or _INSTANTIATION.match(place[5]):
+            error.way.append((place[1], int(place[2]), int(place[3])))
+        elif kind == "note: ":
+            error.notes.append((place[1], int(place[2]), int(place[3])))
+    return [error for error in errors if error.own]
+
+
 def blamed(files, output):
-    """The numbers of the mutants at the places of the compiler's errors; without any there, at those of its notes."""
-    found = {"error": set(), "note": set()}
-    for path, line, column, kind in _MESSAGE.findall(output):
-        if path in files:
-            found[kind].update(files[path].blamed(int(line), int(column)))
-    return found["error"] or found["note"]
+    """The numbers of the mutants that a compiler's errors are about."""
+    return {number for error in _errors(output) for number in error.guilty(files)}
