@@ -1,6 +1,7 @@
 // All that MPI does for a job: it tells rank, size and node, makes one rank's error known to all,
 // takes a note of each rank to rank 0, broadcasts one blob, and hands another one to some ranks.
-// Then it is finalized.
+// Then it is finalized, unless a program of the launch had initialised it before: then it stays the
+// program's, which finalizes it, and ranks that had not initialised it finalize it when they exit.
 //
 // The only code that uses MPI. Modelled on gloo (gloo/mpi/context.cc): init, rank, size, one
 // exchange.
@@ -21,8 +22,9 @@ namespace sluice {
 struct MpiWorld {
   int rank = 0;
   int size = 1;
-  bool one_node = true;  // all ranks share this node
-  int node = 0;          // the lowest rank on this rank's node, which identifies the node
+  bool one_node = true;       // all ranks share this node
+  int node = 0;               // the lowest rank on this rank's node, which identifies the node
+  bool programs_own = false;  // the program has initialised MPI, and goes on to use it
 };
 
 // What rank 0 gives the other ranks.
@@ -56,10 +58,11 @@ using BlobsMaker =
 // Whether an MPI launcher (mpirun, srun) started this process.
 bool LaunchedByMpi();
 
-// Initialises MPI, calls `check` on every rank and then `make_blob` on rank 0, broadcasts the blob,
-// and finalizes MPI. Every rank calls this once, from its main thread. If a call fails, no further
-// call is made, and every rank returns an error with the code and the message of the lowest rank
-// that failed; common/launch/failure.h tells who prints it. FAILED_PRECONDITION if MPI fails.
+// Initialises MPI, unless the program has, calls `check` on every rank and then `make_blob` on rank
+// 0, broadcasts the blob, and finalizes MPI, unless a program uses it. Every rank calls this once,
+// from its main thread. If a call fails, no further call is made, and every rank returns an error
+// with the code and the message of the lowest rank that failed; common/launch/failure.h tells who
+// prints it. FAILED_PRECONDITION if MPI fails, or was finalized before.
 absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const RankCheck& check, const BlobMaker& make_blob);
 
 // The same with a note of this rank to rank 0, and with blobs that depend on the notes.

@@ -149,6 +149,13 @@ uint32_t RestartsOfServer(const ServerFlags& flags) {
   return 0;
 }
 
+// A restarted program would initialise MPI as a rank that MPI knows as dead.
+absl::Status RestartNeedsMpi() {
+  return absl::InvalidArgumentError(
+      "--max-restarts starts a rank's program again, which MPI does not allow, and this program "
+      "has initialized MPI before it started the job; leave one of them out");
+}
+
 // Returns the exit code of this rank's program.
 absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const RankCheck& check) {
   SupervisedServer server;
@@ -221,7 +228,9 @@ absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace pl
   const auto supervised = SupervisorSocket::Inherited();
   if (supervised.has_value()) return TakePartSupervised(flags, place, check, *supervised);
   if (flags.max_restarts == 0) return TakePartAlone(flags, place, check);
-  const auto code = Supervise(flags, place, check);
+  const auto code = Supervise(flags, place, [&check](const MpiWorld& world) {
+    return world.programs_own ? RestartNeedsMpi() : check(world);
+  });
   if (!code.ok()) return code.status();
   exit(*code);
 }

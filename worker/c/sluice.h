@@ -80,7 +80,12 @@ typedef struct sluice_job sluice_job;
 /* Takes part in the launch. Under mpirun or srun, rank 0 becomes the server, and the others become
  * workers. With --servers=S, S - 1 further ranks serve, too. With --server=host:port every process
  * becomes a worker. Sluice's flags are removed from `argv`, which ends with NULL; `argv[0]` is the
- * program's name. Called once in a process, from its main thread; again is FAILED_PRECONDITION. */
+ * program's name. Called once in a process, from its main thread; again is FAILED_PRECONDITION.
+ *
+ * A program that uses MPI itself initialises it before this call and finalizes it after
+ * sluice_client_free(), on all ranks: then Sluice uses MPI as it is. Otherwise MPI is finalized
+ * when this returns, and cannot be used any more. If MPI was finalized before, that is
+ * FAILED_PRECONDITION. */
 SLUICE_API sluice_code sluice_start(int* argc, char** argv, sluice_job** job);
 
 SLUICE_API int sluice_is_server(const sluice_job* job);

@@ -10,10 +10,19 @@
 //
 // Rank 0 hands the bytes of BLOB to the ranks that are named only. Each rank notes its process id,
 // and says what it noted and how many bytes it got; rank 0 says what the others noted, by rank.
+//
+//   mpi_bootstrap_program BLOB mpi [over] [RANK]…
+//
+// The ranks that are named have initialised MPI before; with "over", they have also finalized it.
+// Each rank says what it received and whether MPI is over afterwards; those that are named use it
+// once more.
 
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -50,6 +59,32 @@ int HandToChosen(const std::string& path, const std::vector<int>& chosen) {
   return result->for_chosen.empty() || result->for_chosen == ReadFile(path) ? 0 : 1;
 }
 
+int UseMpiToo(const std::string& path, std::vector<std::string> words) {
+  const bool over = !words.empty() && words.front() == "over";
+  const char* const launched_as = getenv("OMPI_COMM_WORLD_RANK");
+  const std::string rank = launched_as == nullptr ? "0" : launched_as;
+  const bool own = std::find(words.begin(), words.end(), rank) != words.end();
+  if (own) MPI_Init(nullptr, nullptr);
+  if (own && over) MPI_Finalize();
+  const auto result = sluice::MpiBootstrap([](const MpiWorld&) { return absl::OkStatus(); },
+                                           [&](const MpiWorld&) { return ReadFile(path); });
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  std::string said = absl::StrCat("rank ", rank, ", finalized=", finalized);
+  if (!result.ok()) {
+    absl::StrAppend(&said, " says: ", result.status().message());
+  } else if (own) {
+    int got = 0;
+    const int sent = 7;
+    MPI_Sendrecv(&sent, 1, MPI_INT, result->world.rank, 0, &got, 1, MPI_INT, result->world.rank, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    absl::StrAppend(&said, ", sent itself ", got);
+  }
+  std::cout << said << (result.ok() ? ", got " + result->blob : "") << "\n" << std::flush;
+  if (own && !over) MPI_Finalize();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -60,6 +95,7 @@ int main(int argc, char** argv) {
     return HandToChosen(argv[1], ranks);
   }
   const std::string path = argv[1];
+  if (argc > 2 && std::string(argv[2]) == "mpi") return UseMpiToo(path, {argv + 3, argv + argc});
   const std::vector<std::string> refusals(argv + 2, argv + argc);
   const auto refuse = [&refusals](const std::string& word, const std::string& who) {
     const bool refuses = std::find(refusals.begin(), refusals.end(), word) != refusals.end();

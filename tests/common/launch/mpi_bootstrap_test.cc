@@ -146,6 +146,33 @@ TEST_F(MpiBootstrapTest, TellsEveryRankWhyRankZeroHasNoBlob) {
                   "rank 1 heard: INVALID_ARGUMENT: rank 0: the maker refuses, blob made for none"));
 }
 
+TEST_F(MpiBootstrapTest, FinalizesMpiWhereNobodyElseUsesIt) {
+  Mpirun(2, "blob", {"mpi"});
+  EXPECT_THAT(lines_, UnorderedElementsAre("rank 0, finalized=1, got blob",
+                                           "rank 1, finalized=1, got blob"));
+}
+
+TEST_F(MpiBootstrapTest, LeavesMpiToAProgramThatHasInitialisedIt) {
+  Mpirun(2, "blob", {"mpi", "0", "1"});
+  EXPECT_THAT(lines_, UnorderedElementsAre("rank 0, finalized=0, sent itself 7, got blob",
+                                           "rank 1, finalized=0, sent itself 7, got blob"));
+}
+
+// MPI_Finalize waits for all ranks: at once it would wait until the others' programs end.
+TEST_F(MpiBootstrapTest, RanksThatDoNotUseMpiFinalizeItAtTheirEndIfOthersUseIt) {
+  Mpirun(3, "blob", {"mpi", "1", "2"});
+  EXPECT_THAT(lines_, UnorderedElementsAre("rank 0, finalized=0, got blob",
+                                           "rank 1, finalized=0, sent itself 7, got blob",
+                                           "rank 2, finalized=0, sent itself 7, got blob"));
+}
+
+TEST_F(MpiBootstrapTest, SaysThatMpiIsOver) {
+  Mpirun(2, "blob", {"mpi", "over", "0", "1"});
+  EXPECT_THAT(lines_, SizeIs(2));
+  EXPECT_THAT(lines_,
+              Each(HasSubstr("finalized=1 says: MPI was finalized in this process before")));
+}
+
 TEST_F(MpiBootstrapTest, IsAWorldOfOneWithoutALauncher) {
   RunAlone("blob");
   EXPECT_THAT(lines_, UnorderedElementsAre(
