@@ -63,6 +63,12 @@ absl::Status WhyNotParsed(const CLI::ParseError& error) {
   return IsSaidByAnotherRank(shared) ? shared : text;
 }
 
+void PrepareProcess() {
+  InitLogging();
+  KeepFreedMemory();
+  TrustLockOrder();
+}
+
 }  // namespace
 
 Job::Job(std::unique_ptr<WorkerContext> context, std::unique_ptr<JobServer> server)
@@ -101,10 +107,16 @@ absl::StatusOr<Job> Job::TryStart(int* argc, char*** argv, const JobOptions& opt
   return job;
 }
 
+absl::StatusOr<Job> Job::Observe(const JobFlags& flags) {
+  PrepareProcess();
+  absl::StatusOr<WorkerContext> context = WorkerContext::From(flags);
+  if (!context.ok()) return context.status();
+  context->TakePlace(absl::nullopt);
+  return Job(std::make_unique<WorkerContext>(*std::move(context)), nullptr);
+}
+
 absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
-  InitLogging();
-  KeepFreedMemory();
-  TrustLockOrder();
+  PrepareProcess();
   const bool remote = !flags.server.empty();
   absl::StatusOr<WorkerContext> context = WorkerContext::From(flags);
   std::unique_ptr<JobServer> server;

@@ -46,6 +46,10 @@ class Job {
   // unless the program handled them before (common/launch/outlive_server.h). Called first in main,
   // once. On an error it prints the reason to stderr and exits: with 2 for a wrong command line,
   // else with 1. With --help, it lists Sluice's flags and exits with 0.
+  //
+  // A program that uses MPI itself initialises it before this call and finalizes it after its
+  // optimizer is gone, on all ranks: then Sluice uses MPI as it is. Otherwise MPI is finalized when
+  // this returns, and cannot be used any more.
   static Job Start(int* argc, char*** argv, const JobOptions& options = {});
 
   // The same, but returns errors instead of exiting; --help is none of its flags.
@@ -54,6 +58,9 @@ class Job {
   // The same for programs that parse their flags with CLI11 (job_flags.h). Returns errors instead
   // of exiting.
   static absl::StatusOr<Job> Start(const JobFlags& flags);
+
+  // The job of an observer of --server. It takes part in no launch, and uses no MPI.
+  static absl::StatusOr<Job> Observe(const JobFlags& flags);
 
   Job(Job&&) noexcept;
   ~Job();

@@ -82,11 +82,10 @@ absl::StatusOr<Job> ConnectingJob(const char* const* flags, size_t count) {
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(error.what());
   }
-  // Without an address, rank 0 of a launch would become a server.
   if (parsed.server.empty()) {
     return absl::InvalidArgumentError("no server: give --server=host:port or --server=unix:/path");
   }
-  return Job::Start(parsed);
+  return Job::Observe(parsed);
 }
 
 }  // namespace
