@@ -2,31 +2,41 @@
 
 #include <string>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "google/rpc/error.pb.h"
+#include "sluice/own/google/rpc/error.pb.h"
 
 namespace sluice {
 namespace {
 
+namespace rpc = own::google::rpc;
+
 constexpr char kDomain[] = "sluice";
+constexpr char kErrorInfo[] = "/google.rpc.ErrorInfo";  // on the wire; in C++ it has another name
 
 std::string EncodeDetails(const absl::Status& status) {
-  google::rpc::ErrorInfo info;
+  rpc::ErrorInfo info;
   info.set_reason(std::string(ReasonName(ReasonOf(status))));
   info.set_domain(kDomain);
-  google::rpc::Status details;
+  rpc::Status details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(std::string(status.message()));
-  details.add_details()->PackFrom(info);
+  auto& detail = *details.add_details();
+  detail.set_type_url(absl::StrCat("type.googleapis.com", kErrorInfo));
+  detail.set_value(info.SerializeAsString());
   return details.SerializeAsString();
 }
 
 Reason DecodeReason(const std::string& bytes) {
-  google::rpc::Status details;
+  rpc::Status details;
   if (!details.ParseFromString(bytes)) return Reason::kNone;
   for (const auto& detail : details.details()) {
-    google::rpc::ErrorInfo info;
-    if (detail.UnpackTo(&info) && info.domain() == kDomain) return ReasonFromName(info.reason());
+    rpc::ErrorInfo info;
+    if (!absl::EndsWith(detail.type_url(), kErrorInfo)) continue;
+    if (info.ParseFromString(detail.value()) && info.domain() == kDomain) {
+      return ReasonFromName(info.reason());
+    }
   }
   return Reason::kNone;
 }

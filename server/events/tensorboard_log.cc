@@ -10,10 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
 #include "server/events/crc32c.h"
-#include "tensorboard/event.pb.h"
+#include "sluice/own/tensorboard/event.pb.h"
 
 namespace sluice {
 namespace {
+
+namespace tensorboard = own::tensorboard;
 
 // Event files mask checksums, because that of a text with its own checksum says nothing.
 uint32_t MaskedCrc(absl::string_view bytes) {

@@ -1,6 +1,5 @@
 #include "server/rpc/server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 
 #include <utility>
@@ -64,7 +63,6 @@ class GrpcServerOnAddress final : public GrpcServer {
     }
     auto listening = ListeningSockets::Open(options.address, kPeerTimeout);
     if (!listening.ok()) return CannotListen(options.address, listening.status().message());
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     SetLimits(options.limits, builder);
     BoundReadAhead(options.workers, builder);
@@ -187,7 +185,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
   services.push_back(MakeGrpcInspector(shard, *watches, durable));
   const auto drains = [&shard] { return shard.Describe().phase == Phase::kDraining; };
   services.push_back(MakeGrpcHealth(drains, *watches));
-  services.push_back(MakeGrpcReflection(ServiceNames(std::move(names))));
+  for (auto& version : MakeGrpcReflection(ServiceNames(std::move(names)))) {
+    services.push_back(std::move(version));
+  }
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
   const absl::Status started = server->Start(options);
   if (!started.ok()) return started;
@@ -214,7 +214,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOp
   services.push_back(MakeGrpcPassingInspector(std::move(passing), *watches));
   services.push_back(MakeGrpcRefusingAdmin(options.token, first_server));
   services.push_back(MakeGrpcHealth([] { return false; }, *watches));
-  services.push_back(MakeGrpcReflection(ServiceNames()));
+  for (auto& version : MakeGrpcReflection(ServiceNames())) services.push_back(std::move(version));
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
   const absl::Status started = server->Start(options);
   if (!started.ok()) return started;

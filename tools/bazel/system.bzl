@@ -40,7 +40,6 @@ _PLAIN = {
     "cli11": [],
     "gtest": ["-lgmock", "-lgtest"],
     "gtest_main": ["-lgmock", "-lgtest_main", "-lgtest"],
-    "grpc_reflection": ["-lgrpc++_reflection"],
     "grpc_channelz": ["-lgrpcpp_channelz"],
 }
 

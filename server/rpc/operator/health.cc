@@ -7,13 +7,13 @@
 #include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/wire/status.h"
-#include "grpc/health/v1/health.grpc.pb.h"
 #include "server/rpc/operator/watch_stream.h"
+#include "sluice/own/grpc/health/v1/health.grpc.pb.h"
 
 namespace sluice {
 namespace {
 
-namespace health = grpc::health::v1;
+namespace health = own::grpc::health::v1;
 
 bool IsServed(const std::string& service) {
   return service.empty() || service == "sluice.v1.ParameterServer" ||

@@ -8,19 +8,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "grpc/reflection/v1/reflection.grpc.pb.h"
+#include "server/rpc/operator/public_descriptors.h"
+#include "sluice/own/grpc/reflection/v1/reflection.pb.h"
 
 namespace sluice {
 namespace {
 
-namespace reflection = grpc::reflection::v1;
+namespace reflection = own::grpc::reflection::v1;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 using reflection::ServerReflectionRequest;
 using reflection::ServerReflectionResponse;
-
-const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
 
 void AddWithImports(const FileDescriptor& file, std::set<const FileDescriptor*>& seen,
                     reflection::FileDescriptorResponse& response) {
@@ -50,23 +49,24 @@ void AnswerFile(const FileDescriptor* file, absl::string_view what, absl::string
   AddWithImports(*file, seen, *response.mutable_file_descriptor_response());
 }
 
-void AnswerExtension(const reflection::ExtensionRequest& request,
+void AnswerExtension(const DescriptorPool& pool, const reflection::ExtensionRequest& request,
                      ServerReflectionResponse& response) {
-  const auto* const type = Pool().FindMessageTypeByName(request.containing_type());
+  const auto* const type = pool.FindMessageTypeByName(request.containing_type());
   const FieldDescriptor* const extension =
-      type == nullptr ? nullptr : Pool().FindExtensionByNumber(type, request.extension_number());
+      type == nullptr ? nullptr : pool.FindExtensionByNumber(type, request.extension_number());
   AnswerFile(extension == nullptr ? nullptr : extension->file(), "such extension of",
              request.containing_type(), response);
 }
 
-void AnswerExtensionNumbers(const std::string& name, ServerReflectionResponse& response) {
-  const auto* const type = Pool().FindMessageTypeByName(name);
+void AnswerExtensionNumbers(const DescriptorPool& pool, const std::string& name,
+                            ServerReflectionResponse& response) {
+  const auto* const type = pool.FindMessageTypeByName(name);
   if (type == nullptr) {
     AnswerNotFound("message", name, response);
     return;
   }
   std::vector<const FieldDescriptor*> extensions;
-  Pool().FindAllExtensions(type, &extensions);
+  pool.FindAllExtensions(type, &extensions);
   auto& numbers = *response.mutable_all_extension_numbers_response();
   numbers.set_base_type_name(name);
   for (const FieldDescriptor* extension : extensions) {
@@ -74,13 +74,18 @@ void AnswerExtensionNumbers(const std::string& name, ServerReflectionResponse& r
   }
 }
 
-class GrpcReflection final : public reflection::ServerReflection::CallbackService {
+// One class for both versions, whose messages have the same bytes. Generated code would need a copy
+// of them for each.
+class GrpcReflection final : public grpc::Service {
  public:
-  explicit GrpcReflection(std::vector<std::string> services) : services_(std::move(services)) {}
-
-  grpc::ServerBidiReactor<ServerReflectionRequest, ServerReflectionResponse>* ServerReflectionInfo(
-      grpc::CallbackServerContext*) override {
-    return new Stream(*this);
+  GrpcReflection(const char* method, std::vector<std::string> services)
+      : services_(std::move(services)) {
+    using Handler =
+        grpc::internal::CallbackBidiHandler<ServerReflectionRequest, ServerReflectionResponse>;
+    AddMethod(new grpc::internal::RpcServiceMethod(
+        method, grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
+    MarkMethodCallback(
+        0, new Handler([this](grpc::CallbackServerContext*) { return new Stream(*this); }));
   }
 
  private:
@@ -121,18 +126,18 @@ class GrpcReflection final : public reflection::ServerReflection::CallbackServic
     *response.mutable_original_request() = request;
     switch (request.message_request_case()) {
       case ServerReflectionRequest::kFileByFilename:
-        AnswerFile(Pool().FindFileByName(request.file_by_filename()), "file",
+        AnswerFile(pool_.FindFileByName(request.file_by_filename()), "file",
                    request.file_by_filename(), response);
         break;
       case ServerReflectionRequest::kFileContainingSymbol:
-        AnswerFile(Pool().FindFileContainingSymbol(request.file_containing_symbol()), "symbol",
+        AnswerFile(pool_.FindFileContainingSymbol(request.file_containing_symbol()), "symbol",
                    request.file_containing_symbol(), response);
         break;
       case ServerReflectionRequest::kFileContainingExtension:
-        AnswerExtension(request.file_containing_extension(), response);
+        AnswerExtension(pool_, request.file_containing_extension(), response);
         break;
       case ServerReflectionRequest::kAllExtensionNumbersOfType:
-        AnswerExtensionNumbers(request.all_extension_numbers_of_type(), response);
+        AnswerExtensionNumbers(pool_, request.all_extension_numbers_of_type(), response);
         break;
       case ServerReflectionRequest::kListServices:
         for (const std::string& name : services_) {
@@ -147,13 +152,22 @@ class GrpcReflection final : public reflection::ServerReflection::CallbackServic
     }
   }
 
+  PublicDescriptors descriptors_;
+  const DescriptorPool pool_{&descriptors_};
   const std::vector<std::string> services_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcReflection(std::vector<std::string> services) {
-  return std::make_unique<GrpcReflection>(std::move(services));
+std::vector<std::unique_ptr<grpc::Service>> MakeGrpcReflection(
+    const std::vector<std::string>& services) {
+  std::vector<std::unique_ptr<grpc::Service>> versions;
+  for (const char* const method :
+       {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}) {
+    versions.push_back(std::make_unique<GrpcReflection>(method, services));
+  }
+  return versions;
 }
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
-// gRPC's standard reflection service, version 1. Today's grpcurl asks for it first. It describes
-// the messages that are compiled into the server.
+// gRPC's standard reflection service, in version v1, for which today's grpcurl asks first, and in
+// v1alpha. It describes the messages that are compiled into the server. gRPC's own plugin would do
+// the same for all servers of the process, also those that are the program's own.
 //
-// gRPC's own plugin serves the older version v1alpha beside it. Both are subject to the table of
-// roles (access/method_roles.h), and need no token.
+// Both are subject to the table of roles (access/method_roles.h), and need no token.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_REFLECTION_H_
 #define SLUICE_SERVER_RPC_OPERATOR_REFLECTION_H_
@@ -16,9 +16,10 @@
 
 namespace sluice {
 
-// `services` are the full names of the services that are served. The gRPC server calls the service
-// from many threads.
-std::unique_ptr<grpc::Service> MakeGrpcReflection(std::vector<std::string> services);
+// A service for each version. `services` are the full names of the services that are served. The
+// gRPC server calls them from many threads.
+std::vector<std::unique_ptr<grpc::Service>> MakeGrpcReflection(
+    const std::vector<std::string>& services);
 
 }  // namespace sluice
 

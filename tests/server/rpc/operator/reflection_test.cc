@@ -2,17 +2,23 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "gtest/gtest.h"
+#include "tests/testing/server/generic_call.h"
 #include "tests/testing/server/server_world.h"
+#include "tests/testing/status.h"
 
 namespace sluice {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 namespace reflection = grpc::reflection::v1;
 
@@ -88,6 +94,44 @@ TEST_F(ReflectionV1Test, GivesAFileByItsNameOrASymbolInItWithItsImports) {
     request.set_file_containing_symbol(symbol);
     EXPECT_EQ(FilesIn(Ask(request)), by_name) << symbol;
   }
+}
+
+// In C++ these messages have names of Sluice's own. This test has the projects' messages, too.
+TEST_F(ReflectionV1Test, DescribesStandardServicesByTheirStandardNames) {
+  const std::pair<const char*, const char*> kSymbols[] = {
+      {"grpc.health.v1.Health", "grpc/health/v1/health.proto"},
+      {"grpc.health.v1.HealthCheckResponse.ServingStatus", "grpc/health/v1/health.proto"},
+      {"grpc.reflection.v1.ServerReflection", "grpc/reflection/v1/reflection.proto"},
+      {"grpc.reflection.v1alpha.ServerReflection", "grpc/reflection/v1alpha/reflection.proto"},
+      {"google.rpc.ErrorInfo", "google/rpc/error.proto"},
+  };
+  for (const auto& [symbol, name] : kSymbols) {
+    SCOPED_TRACE(symbol);
+    reflection::ServerReflectionRequest request;
+    request.set_file_containing_symbol(symbol);
+    const auto response = Ask(request);
+    ASSERT_THAT(FilesIn(response), Contains(name));
+    google::protobuf::FileDescriptorProto file;
+    ASSERT_TRUE(file.ParseFromString(response.file_descriptor_response().file_descriptor_proto(0)));
+    EXPECT_EQ(absl::StrReplaceAll(file.package(), {{".", "/"}}),
+              std::string(name).substr(0, std::string(name).rfind('/')));
+    EXPECT_THAT(file.DebugString(), Not(HasSubstr("sluice")));
+  }
+}
+
+TEST_F(ReflectionV1Test, IsServedInItsOlderVersionToo) {
+  grpc::GenericStub stub(
+      grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials()));
+  GenericCall call(stub, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
+  reflection::ServerReflectionRequest request;  // which has the same bytes
+  request.set_file_by_filename("grpc/health/v1/health.proto");
+  call.Write(request.SerializeAsString());
+  call.WritesDone();
+  reflection::ServerReflectionResponse response;
+  ASSERT_TRUE(response.ParseFromString(call.Read().value()));
+  EXPECT_THAT(FilesIn(response), ElementsAre("grpc/health/v1/health.proto"));
+  EXPECT_EQ(call.Read(), absl::nullopt);
+  EXPECT_THAT(call.Finish(), IsOk());
 }
 
 TEST_F(ReflectionV1Test, SaysWhatItDoesNotKnowAndGoesOn) {
