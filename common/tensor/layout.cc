@@ -49,6 +49,11 @@ absl::Status CheckRange(size_t index, const LayoutRange& range, uint64_t expecte
                     absl::StrCat("it has ", range.shape.size(), " dimensions, expected at most ",
                                  Layout::kMaxDimensions));
   }
+  if (std::count(range.shape.begin(), range.shape.end(), 0u) > 0) {
+    return BadRange(index, range,
+                    absl::StrCat("shape ", ShapeString(range.shape),
+                                 " has no elements, expected at least one; leave the tensor out"));
+  }
   const uint64_t elements = ElementsOf(range.shape);
   if (elements == 0 || elements != range.length) {
     return BadRange(index, range,

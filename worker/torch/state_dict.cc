@@ -55,7 +55,15 @@ Tensors NamedTensors(const c10::impl::GenericDict& dict) {
 absl::StatusOr<Tensors> DecodePickle(const std::string& path, const std::vector<char>& bytes) {
   try {
     return NamedTensors(torch::pickle_load(bytes).toGenericDict());
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    // Python writes the one entry of a dict by an operation of its own, which LibTorch's reader of
+    // pickles lacks: 's', 115.
+    if (absl::StrContains(error.what(), "Unknown opcode") &&
+        absl::StrContains(error.what(), ": 115")) {
+      return Wrong(path,
+                   "is a dict of one tensor, which LibTorch cannot read; write it with "
+                   "safetensors.torch.save_file(model.state_dict(), path)");
+    }
     return Wrong(
         path, "is not a dict of tensors; write it with torch.save(dict(model.state_dict()), path)");
   }

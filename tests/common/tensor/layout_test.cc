@@ -182,6 +182,15 @@ TEST(LayoutShapeTest, RefusesATensorWithoutElements) {
 }
 
 // Their length is what is left of the product in 64 bits: no shape may pass by that.
+TEST(LayoutShapeTest, RefusesATensorWithoutElements) {
+  for (const std::vector<uint32_t>& shape : {{0}, {3, 0, 2}}) {
+    EXPECT_THAT(
+        Layout::Create({Range("empty", shape, 0, 0)}),
+        IsError(Reason::kBadLayout, AllOf(HasSubstr(ShapeString(shape)),
+                                          HasSubstr("has no elements, expected at least one"))));
+  }
+}
+
 TEST(LayoutShapeTest, RefusesShapesWhoseProductWraps) {
   const uint32_t huge = std::numeric_limits<uint32_t>::max();
   const std::vector<std::vector<uint32_t>> shapes = {

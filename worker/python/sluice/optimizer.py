@@ -409,8 +409,8 @@ def _check_arguments(job: Job, kind: type, overlap: bool, local_steps: int) -> N
         raise ValueError("this process serves; call job.serve() instead of training")
     if kind not in _OPTIMIZERS:
         names = ", ".join(known.__name__ for known in _OPTIMIZERS)
-        raise ModelError(f"{kind.__name__} has no counterpart on the server, which has {names}; with local_steps=N, "
-                         "one of these takes the steps in this process")
+        raise ModelError(f"{kind.__name__} has no counterpart on the server, which has {names}; use one of them, "
+                         "also with local_steps")
     if local_steps and overlap:
         raise ValueError("local steps push no gradients, so overlap has none to send early; use one of them")
     if local_steps < 0:
