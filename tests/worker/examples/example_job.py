@@ -33,14 +33,21 @@ SHAPE = (784, 10)
 
 @functools.lru_cache(maxsize=None)
 def stubs():
-    """The folder with Python's code for the messages. Python can import from it, too."""
+    """The folder with Python's code for the messages, and with a package `installed` beside it. Python can import from
+    it, too."""
     folder = tempfile.TemporaryDirectory()
     protos = ["google/rpc/error"] + [f"sluice/v1/{name}" for name in
                                      ("inspector", "parameter_server", "table", "tensor", "training")]
     subprocess.run(["protoc", "-Iproto", f"--python_out={folder.name}", f"--grpc_python_out={folder.name}",
                     "--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin",
                     *(f"proto/{proto}.proto" for proto in protos)], check=True)
+    # Without this file, a package `sluice` that is installed would come before this one.
+    open(f"{folder.name}/sluice/__init__.py", "x", encoding="ascii").close()
+    os.makedirs(f"{folder.name}/installed/sluice")
+    with open(f"{folder.name}/installed/sluice/__init__.py", "x", encoding="ascii") as file:
+        file.write("raise ImportError('an installed package was imported')")
     sys.path.insert(0, folder.name)
+    sys.path.append(f"{folder.name}/installed")
     return folder
 
 
@@ -89,7 +96,7 @@ class JobTest(unittest.TestCase):
         if program == NODE_WORKER:
             command = ["node", program]
         worker = Program(self, *command, f"--server={server or self.address}", *flags, NODE_PATH=NODE_PACKAGES,
-                         PYTHONPATH=f"{stubs().name}:{os.path.dirname(NUMPY_WORKER)}")
+                         PYTHONPATH=f"{stubs().name}:{os.path.dirname(NUMPY_WORKER)}:{stubs().name}/installed")
         self.workers.append(worker)
         return worker
 

@@ -53,7 +53,7 @@ class AsInCppTest(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.first = os.path.join(cls.folder.name, "first.pt")
         cls.common = ["--max-steps=40", "--learning-rate=0.05", "--momentum=0.9", f"--init-from={cls.first}"]
-        subprocess.run([PYTHON, "-c", "import sys, torch; sys.argv[1:] = ['--server=127.0.0.1:1']; import images; "
+        subprocess.run([PYTHON, "-c", "import torch, images; "
                         "torch.manual_seed(7); torch.save(dict(images.LeNet().state_dict()), "
                         f"'{cls.first}')"], env={**ENVIRONMENT, "PYTHONPATH": f"{PACKAGE}:{PACKAGE}/examples"}, check=True)
 
@@ -143,8 +143,42 @@ class ScenarioTest(unittest.TestCase):
         self.assertNotIn("not reached", ended.stdout)
 
     def test_forked_children_leave_the_connection_alone(self):
-        said = self.play("forks", 1)
+        said = self.play("forks", 1)  # a third of the batches for each way in which children begin
         self.assertIn("weight -1.0 batches 16", said)
+
+    UNGUARDED = """
+import sys, sluice
+job = sluice.start()
+if job.is_server:
+    sys.exit(job.serve())
+import torch
+data = torch.utils.data.TensorDataset(torch.ones(8, 3))
+for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_context=sys.argv[1]):
+    print("not reached")
+"""
+
+    def test_a_child_that_imports_the_script_may_not_start_the_job_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = f"{folder}/program.py"
+            with open(program, "w", encoding="utf-8") as file:
+                file.write(self.UNGUARDED)
+            for context in ("spawn", "forkserver"):
+                for words in (["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2"], []):
+                    flags = [] if words else ["--server=127.0.0.1:1"]
+                    ended = subprocess.run([*words, PYTHON, program, context, *flags], env=ENVIRONMENT, check=False,
+                                           capture_output=True, text=True, timeout=200)
+                    self.assertNotEqual(ended.returncode, 0)
+                    self.assertNotIn("not reached", ended.stdout)
+                    self.assertIn("RuntimeError: sluice.start() was called while a child process, such as a worker of "
+                                  "DataLoader, imports the script", ended.stderr)
+                    self.assertIn('below `if __name__ == "__main__":`', ended.stderr)
+
+    def test_a_program_may_use_mpi_too(self):
+        said = self.play("uses_mpi_too", 2)
+        self.assertEqual([line for line in said if line.startswith("weight")], ["weight 0.5"] * 2)
+        ended = launch(2, [*SCENARIOS, "uses_mpi_too", "--max-restarts=1"])
+        self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
+        self.assertIn("--max-restarts starts a rank's program again, which MPI does not allow", ended.stderr)
 
     def test_a_program_that_ends_without_leaving_has_left(self):
         self.assertIn("weight 0.0", self.play("ends_without_leaving", 2))
@@ -567,7 +601,37 @@ class TypesTest(unittest.TestCase):
             self.assertIn('incompatible type "str"; expected "int"', errors[0])
 
 
+class LocaleTest(unittest.TestCase):
+    PROGRAM = ("import locale, sys, sluice\n"
+               "locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')\n"
+               "assert locale.str(0.5) == '0,5'\n"
+               "sluice.start(server='127.0.0.1:1', connect_timeout=sys.argv.pop() if sys.argv[1:] else 0.5)\n"
+               "print('started', locale.str(0.5))\n")
+
+    def test_numbers_of_flags_have_a_point_in_any_locale(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", f"{folder}/de_DE.UTF-8"], check=False)
+            if made.returncode != 0:
+                self.skipTest("the package locales is missing, which knows de_DE")
+            for words, expected in (([], "started 0,5\n"), (["0.25"], "started 0,5\n"), (["0,25"], "")):
+                ended = subprocess.run([PYTHON, "-c", self.PROGRAM, *words], env={**ENVIRONMENT, "LOCPATH": folder},
+                                       capture_output=True, text=True, check=False)
+                self.assertEqual(ended.stdout, expected, ended.stderr)
+            self.assertIn("--connect-timeout: expected a number from 0 to 1e+09, found 0,25", ended.stderr)
+
+
 class ImportTest(unittest.TestCase):
+    def test_the_code_of_the_messages_may_lie_elsewhere(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(f"{folder}/sluice/v1")
+            with open(f"{folder}/sluice/v1/inspector_pb2.py", "w", encoding="ascii") as file:
+                file.write("LIBRARY = 'sluice._library' in __import__('sys').modules")
+            for order in (f"{folder}:{PACKAGE}", f"{PACKAGE}:{folder}"):
+                ended = subprocess.run([PYTHON, "-c", "from sluice.v1 import inspector_pb2; import sluice\n"
+                                        "print(inspector_pb2.LIBRARY, sluice.start.__name__)"],
+                                       env={**ENVIRONMENT, "PYTHONPATH": order}, capture_output=True, text=True, check=False)
+                self.assertEqual(ended.stdout, "False start\n", ended.stderr)
+
     def test_a_library_that_is_missing_is_named(self):
         ended = subprocess.run([PYTHON, "-c", "import sluice; sluice.start"],
                                env={**ENVIRONMENT, "SLUICE_LIBRARY": "/nowhere.so"}, capture_output=True, text=True, check=False)

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 """Workers in Python that play a scenario each: scenarios.py NAME [FLAG…]. python_test.py starts them."""
 
+import atexit
 import copy
+import ctypes
 import functools
 import gc
+import multiprocessing
 import os
 import random
 import signal
@@ -236,21 +239,48 @@ def groups_and_types(job):
 
 
 def forks(job):
-    """Children of DataLoader load batches; they neither use nor end the connection."""
+    """Children of DataLoader load batches, however they begin; they neither use nor end the connection."""
     model = linear()
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
     data = torch.utils.data.TensorDataset(torch.ones(64, 3))
-    loader = torch.utils.data.DataLoader(data, batch_sampler=sluice.DistributedSampler(data, 4, optimizer), num_workers=2)
-    for (rows,) in loader:
-        assert rows.shape == (4, 3)
-        push(model, optimizer, 0.25)
+    for context in ("fork", "spawn", "forkserver"):
+        loader = torch.utils.data.DataLoader(data, batch_sampler=sluice.DistributedSampler(data, 4, optimizer),
+                                             num_workers=2, multiprocessing_context=context)
+        for (rows,) in loader:
+            assert rows.shape == (4, 3)
+            push(model, optimizer, 0.25 / 3)
     child = os.fork()
     if child == 0:
         expect(RuntimeError, "is a fork", optimizer.step)
         sys.exit(0)
     assert os.waitpid(child, 0)[1] == 0
+    context = multiprocessing.get_context("spawn")
+    child = context.Process(target=starts_in_a_child)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
     optimizer.await_end()
-    say("weight", model.weight[0, 0].item(), "batches", len(loader))
+    say("weight", round(model.weight[0, 0].item(), 4), "batches", len(loader))
+
+
+def starts_in_a_child():
+    expect(RuntimeError, "a child of a process that mpirun or srun has started", sluice.start)
+
+
+def uses_mpi_too(job):
+    """The program initialises MPI before it starts the job, and uses it while it trains and afterwards."""
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    push(model, optimizer, 1)
+    assert not finalized()
+    optimizer.await_end()
+    say("weight", model.weight[0, 0].item())
+
+
+def finalized():
+    over = ctypes.c_int()
+    mpi.MPI_Finalized(ctypes.byref(over))
+    return over.value != 0
 
 
 def interrupted(job):
@@ -402,6 +432,9 @@ def follows_what_is_wrong(job):
     error = expect(sluice.RemoteError, "--servre", lambda: sluice.follow(model, servre="127.0.0.1:1"))
     assert error.code == "INVALID_ARGUMENT", error.code
     expect(sluice.RemoteError, "no server: give --server", lambda: sluice.follow(model))
+    # A follower is no part of the launch, whose MPI is over.
+    expect(sluice.ServerGoneError, "127.0.0.1:1",
+           lambda: next(sluice.follow(model, server="127.0.0.1:1", connect_timeout=0)))
     optimizer.leave()
     say("done")
 
@@ -838,6 +871,10 @@ def uses_prefetched_rows_again(job):
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "uses_mpi_too":
+        mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+        mpi.MPI_Init(None, None)
+        atexit.register(lambda: finalized() or mpi.MPI_Finalize())
     started = sluice.start(**({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
     if started.is_server:
         sys.exit(started.serve())

@@ -10,9 +10,10 @@ import sys
 
 import sluice
 
-job = sluice.start()
-if job.is_server:
-    sys.exit(job.serve())
+if __name__ == "__main__":
+    job = sluice.start()
+    if job.is_server:
+        sys.exit(job.serve())
 
 # pylint: disable=wrong-import-position
 import torch  # noqa: E402

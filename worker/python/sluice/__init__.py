@@ -9,10 +9,11 @@ The rest of the training loop stays as it is. Another program can evaluate the m
     for step in sluice.follow(model, server="host:port"): print(step, accuracy(model))
 """
 
+from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
-from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
-from sluice.job import Job, start
+# So that `sluice.v1`, the code that protoc writes for the messages, is found in another folder.
+__path__ = extend_path(__path__, __name__)
 
 __all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job", "ModelError", "RemoteEmbedding",
            "RemoteEmbeddingBag", "RemoteError", "Round",
@@ -21,18 +22,22 @@ __all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job",
 if TYPE_CHECKING:
     from sluice.checkpoint import load_checkpoint, load_table
     from sluice.embedding import RemoteEmbedding, RemoteEmbeddingBag
+    from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
     from sluice.follower import follow
+    from sluice.job import Job, start
     from sluice.optimizer import DistributedOptimizer, Round
     from sluice.sampler import DistributedSampler
 
-_WITH_TORCH = {"DistributedOptimizer": "optimizer", "Round": "optimizer", "DistributedSampler": "sampler",
-               "RemoteEmbedding": "embedding", "RemoteEmbeddingBag": "embedding", "follow": "follower",
-               "load_checkpoint": "checkpoint", "load_table": "checkpoint"}
+_MODULES = {"DistributedOptimizer": "optimizer", "Round": "optimizer", "DistributedSampler": "sampler",
+            "RemoteEmbedding": "embedding", "RemoteEmbeddingBag": "embedding", "follow": "follower",
+            "load_checkpoint": "checkpoint", "load_table": "checkpoint", "Job": "job", "start": "job",
+            "DivergedError": "errors", "ModelError": "errors", "RemoteError": "errors", "ServerGoneError": "errors"}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what needs torch when it is used: a server's process, which does not train, then starts faster."""
-    if name in _WITH_TORCH:
+    """Imports what needs torch, or the library, when it is used: a server's process, which does not train, then starts
+    faster, and a program that needs `sluice.v1` alone loads neither."""
+    if name in _MODULES:
         import importlib  # pylint: disable=import-outside-toplevel
-        return getattr(importlib.import_module(f"sluice.{_WITH_TORCH[name]}"), name)
+        return getattr(importlib.import_module(f"sluice.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'sluice' has no attribute '{name}'")

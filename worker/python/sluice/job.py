@@ -1,6 +1,7 @@
 """The part of a process in a job: its server, or one of its workers."""
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
@@ -34,6 +35,19 @@ def check_not_forked() -> None:
     if forked():
         raise RuntimeError("this process is a fork of the one that uses the server, such as a worker of DataLoader, and "
                            "has no connection; start it by multiprocessing's \"spawn\" if it needs one")
+
+
+def _check_runs_once() -> None:
+    """Raises in a child of multiprocessing that would take part in the launch as its parent does."""
+    process = multiprocessing.current_process()
+    if getattr(process, "_inheriting", False):  # multiprocessing itself tells by it that the child imports the script
+        raise RuntimeError("sluice.start() was called while a child process, such as a worker of DataLoader, imports the "
+                           "script that its parent runs. Put the call, and what else only the parent shall do, below "
+                           "`if __name__ == \"__main__\":`")
+    if multiprocessing.parent_process() is not None and _launched():
+        raise RuntimeError(f"sluice.start() was called in {process.name}, a child of a process that mpirun or srun has "
+                           "started: only that process is part of the launch. Call it there, or let mpirun start as many "
+                           "processes as you need")
 
 
 def connect(settings: Mapping[str, Setting]) -> ctypes.c_void_p:
@@ -103,7 +117,11 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
       **settings: flags by their names, with _ for -: mode="async", push_encoding="int8". The command line overrides
         them.
 
+    A program that uses MPI itself, such as by mpi4py, imports it before this call, on all ranks: then Sluice uses MPI
+    as it is. Otherwise MPI is over when this returns, and using it later ends the process.
+
     Raises:
+      RuntimeError: the process is a child of the one that takes part.
       RemoteError: a flag is wrong, or the launch failed. Under a launcher one rank prints the error, and all exit.
     """
     if _state["started"]:
@@ -112,10 +130,11 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
         raise ValueError("sluice.start() was called from another thread than the main one, where MPI must start")
     given = sys.argv[1:] if flags is None else list(flags)
     words = [sys.argv[0] or "python3", *_flags_of(settings), *given]
+    check_not_forked()
+    _check_runs_once()
     if _launched() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # So that the library's handler counts: a worker lives two seconds longer than Ctrl-C, while the server ends.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    check_not_forked()
     _state["used"] = True
     array = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
     count = ctypes.c_int(len(words))
