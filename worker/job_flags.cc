@@ -1,8 +1,11 @@
 #include "worker/job_flags.h"
 
+#include <locale.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
+#include <locale>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -17,6 +20,26 @@ namespace sluice {
 namespace {
 
 constexpr int kMostConnections = 16;
+
+// While it exists, new streams write numbers as C does: so CLI11 makes the texts of defaults, which
+// --print-config writes as JSON. The program may have chosen another locale for them. To choose one
+// also sets that of C.
+class StreamsOfC {
+ public:
+  StreamsOfC()
+      : of_c_(setlocale(LC_ALL, nullptr)), streams_(std::locale::global(std::locale::classic())) {}
+  ~StreamsOfC() {
+    std::locale::global(streams_);
+    setlocale(LC_ALL, of_c_.c_str());
+  }
+
+  StreamsOfC(const StreamsOfC&) = delete;
+  StreamsOfC& operator=(const StreamsOfC&) = delete;
+
+ private:
+  const std::string of_c_;
+  const std::locale streams_;
+};
 
 void AddConnectTimeout(CLI::App& group, JobFlags& flags) {
   group
@@ -45,6 +68,7 @@ JobFlags::JobFlags() : server_flags(std::make_unique<ServerFlags>()) {}
 JobFlags::~JobFlags() = default;
 
 void AddJobFlags(CLI::App& app, JobFlags& flags) {
+  const StreamsOfC streams;
   CLI::App& group = *app.add_option_group("Job", "How this worker reaches its server");
   group.add_option("--server", flags.server,
                    "address of a running server: host:port or unix:/path (not needed under mpirun, "

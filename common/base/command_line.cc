@@ -1,5 +1,7 @@
 #include "common/base/command_line.h"
 
+#include <locale.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -27,6 +29,24 @@ constexpr char kEnvironment[] =
     "SLUICE_ and the flag's name in capitals, with _ for -. A switch takes true or false. A flag "
     "that is not there either has the value that the file of --config gives it.";
 constexpr char kConfigVariable[] = "SLUICE_CONFIG";
+
+// While it exists, this thread reads and writes numbers as C does: "0.5". CLI11 uses strtold(),
+// which expects "0,5" if the program has chosen such a locale.
+class NumbersOfC {
+ public:
+  NumbersOfC() : c_(newlocale(LC_ALL_MASK, "C", nullptr)), before_(uselocale(c_)) {}
+  ~NumbersOfC() {
+    uselocale(before_);
+    freelocale(c_);
+  }
+
+  NumbersOfC(const NumbersOfC&) = delete;
+  NumbersOfC& operator=(const NumbersOfC&) = delete;
+
+ private:
+  const locale_t c_;
+  const locale_t before_;
+};
 
 // SLUICE_PUSH_ENCODING for push-encoding.
 std::string VariableOf(absl::string_view flag) {
@@ -118,6 +138,7 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
   AddFiles(app, reads_environment);
   app.clear();  // else a second parse() would, after this
   if (reads_environment) ReadEnvironment(app, absl::MakeConstSpan(argv, argc));
+  const NumbersOfC numbers;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
