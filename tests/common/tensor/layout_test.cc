@@ -177,20 +177,15 @@ TEST(LayoutShapeTest, RefusesALengthThatIsNotTheShapes) {
 }
 
 TEST(LayoutShapeTest, RefusesATensorWithoutElements) {
-  EXPECT_THAT(Layout::Create({Range("t", {4, 0}, 0, 0)}),
-              IsError(Reason::kBadLayout, HasSubstr("[4, 0]")));
-}
-
-// Their length is what is left of the product in 64 bits: no shape may pass by that.
-TEST(LayoutShapeTest, RefusesATensorWithoutElements) {
-  for (const std::vector<uint32_t>& shape : {{0}, {3, 0, 2}}) {
-    EXPECT_THAT(
-        Layout::Create({Range("empty", shape, 0, 0)}),
-        IsError(Reason::kBadLayout, AllOf(HasSubstr(ShapeString(shape)),
-                                          HasSubstr("has no elements, expected at least one"))));
+  for (const auto& shape : {std::vector<uint32_t>{0}, std::vector<uint32_t>{4, 0}}) {
+    const std::string expected =
+        absl::StrCat("shape ", ShapeString(shape), " has no elements, expected at least one");
+    EXPECT_THAT(Layout::Create({Range("t", shape, 0, 0)}),
+                IsError(Reason::kBadLayout, HasSubstr(expected)));
   }
 }
 
+// Their length is what is left of the product in 64 bits: no shape may pass by that.
 TEST(LayoutShapeTest, RefusesShapesWhoseProductWraps) {
   const uint32_t huge = std::numeric_limits<uint32_t>::max();
   const std::vector<std::vector<uint32_t>> shapes = {
