@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "worker/torch/remote_error.h"
+#include "worker/torch/tables/floats.h"
 
 namespace sluice {
 
@@ -44,9 +45,7 @@ RowGradients GradientsOf(const std::vector<NamedEmbedding>& embeddings) {
     RowTensor taken = embeddings[table].module->Gradient();
     if (taken.ids.empty()) continue;
     const auto owner = std::make_shared<const torch::Tensor>(taken.rows);
-    const absl::Span<const float> values(owner->data_ptr<float>(),
-                                         static_cast<size_t>(owner->numel()));
-    gradients.push_back({{table, std::move(taken.ids)}, {values, owner}});
+    gradients.push_back({{table, std::move(taken.ids)}, {FloatsOf(*owner), owner}});
   }
   return gradients;
 }

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -88,6 +89,12 @@ class FlatModel {
   // Null if the system has no shared memory.
   const std::shared_ptr<const SharedMemory>& gradient_memory() const { return gradient_memory_; }
 
+  // Throws std::invalid_argument, which names the tensor, if a parameter or buffer of the module
+  // was added, removed or replaced, or lies in other memory, since this was made: the server would
+  // not train it. A class that assigns to its own handle of a tensor (`ema = 0.9 * ema`) replaces
+  // no tensor of the module, which nobody can see: use ema.copy_().
+  void CheckTensors() const;
+
   // Sets all gradients to 0, and makes them views again where they can be.
   void ZeroGradients();
 
@@ -100,6 +107,8 @@ class FlatModel {
     bool is_view = false;       // tensor shares value's memory
   };
 
+  using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+
   // The tensors that have a range, and the range in which each piece of memory lies.
   struct Seen {
     absl::flat_hash_set<const void*> tensors;
@@ -110,9 +119,12 @@ class FlatModel {
            std::vector<LayoutRange>& ranges, Seen& seen);
   static bool IsKnown(const std::string& name, const torch::Tensor& tensor,
                       const std::vector<LayoutRange>& ranges, Seen& seen);
+  static NamedTensors TensorsOf(const torch::nn::Module& module);
   void UseOneBuffer();
   void Bind(const std::vector<LayoutRange>& ranges);
 
+  const torch::nn::Module& module_;
+  NamedTensors tensors_;  // that it had at first
   Layout layout_;
   std::vector<NamedEmbedding> embeddings_;
   std::vector<Member> members_;  // in the layout's order

@@ -149,6 +149,7 @@ void RemoteTraining::BeginStep() {
     ThrowIfError(absl::FailedPreconditionError(
         "step() was called after leave(), when this worker no longer takes part"));
   }
+  model_.CheckTensors();
   if (watch_ != nullptr) watch_->Check();
   TraceCompute();
 }
@@ -259,6 +260,7 @@ void RemoteTraining::Leave() {
 
 void RemoteTraining::AwaitEndOfTraining() {
   Await();
+  model_.CheckTensors();
   // Pushes the remaining local steps first, because JoinJob() overwrites the model's parameters.
   if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
   // Observes before it leaves, because a server without sessions would end.

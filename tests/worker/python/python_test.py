@@ -282,6 +282,21 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
         self.assertIn("rows [[-1.5, -1.5], [-1.5, -1.5], [0.0, 0.0]]", said)
         self.assertIn("row [[-0.5, -0.5]] step 4", said)
 
+    def test_rows_do_not_depend_on_the_default_types_of_pytorch(self):
+        for kind in ("float32", "float64", "float16"):
+            ended = launch(2, ["env", f"DEFAULT={kind}", *SCENARIOS, "has_other_default_types"])
+            self.assertIn("first [-0.334, -0.0399, -0.6129, -0.8743] moved "
+                          "[[0.5, 0.5, 0.5, 0.5], [1.5, 1.5, 1.5, 1.5], [1.0, 1.0, 1.0, 1.0]]", ended.stdout, ended.stderr)
+
+    def test_buffers_that_a_forward_replaces_are_averaged(self):
+        for flags in ([], ["--servers=2"], ["--pull-encoding=bfloat16"]):
+            ended = launch(3 + len([flag for flag in flags if "servers" in flag]), [*SCENARIOS, "replaces_buffers", *flags])
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            self.assertEqual(ended.stdout.splitlines().count("ema 3.5 wide 3.5 seen 3"), 2, ended.stdout)
+
+    def test_a_tensor_that_is_replaced_added_or_removed_too_late_is_named(self):
+        self.assertIn("done 12", self.play("changes_tensors_too_late", 1))
+
     def test_rows_are_used_again_with_a_cache(self):
         for scenario in ("uses_rows_again", "uses_prefetched_rows_again"):
             self.assertIn("seen [0.0, 0.0, -1.0, -1.0]", self.play(scenario, 1, "--mode=async", "--row-cache=1"))

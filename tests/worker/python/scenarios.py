@@ -870,6 +870,111 @@ def uses_prefetched_rows_again(job):
     uses_rows_again(job, prefetch=True)
 
 
+def has_other_default_types(job):
+    """Memory that the library reads and writes has its own types, whatever PyTorch's defaults are."""
+    kind = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16}[os.environ["DEFAULT"]]
+    torch.set_default_tensor_type(torch.tensor([], dtype=kind).type())
+    table = {"initializer": "uniform", "scale": 1.0, "seed": 3}
+    model = nn.ModuleDict({"rows": sluice.RemoteEmbedding(4, **table), "bag": sluice.RemoteEmbeddingBag(4, **table),
+                           "output": nn.Linear(4, 1).float(), "norm": nn.BatchNorm1d(4)})
+    assert model["norm"].running_mean.dtype == kind
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    seen = sluice.follow(model, job, look_up=lambda: model["rows"](torch.arange(3)))
+    next(seen)
+    followed = model["rows"](torch.arange(3)).tolist()
+    for embedding in (model["rows"], model["bag"]):
+        embedding.bind(list(model).index("rows" if embedding is model["rows"] else "bag"), optimizer)
+    first = model["rows"](torch.arange(3)).tolist()
+    assert followed == first, (followed, first)
+    bags = model["bag"](torch.tensor([[1, 1]]))
+    assert bags.dtype == torch.float32
+    (model["rows"](torch.tensor([0, 1])).sum() + 2 * model["rows"](torch.tensor([1, 2])).sum()).backward()
+    optimizer.step()
+    moved = [[round(before - after, 5) for before, after in zip(*rows)]
+             for rows in zip(first, model["rows"](torch.arange(3)).tolist())]
+    expect(TypeError, "of torch.float64 on cpu of shape [2, 4], contiguous; expected torch.float32 on cpu of shape [2, 4]",
+           lambda: optimizer.pull_rows(0, torch.tensor([0, 1]), torch.empty(2, 4, dtype=torch.float64)))
+    expect(TypeError, "of shape [3, 4]", lambda: optimizer.pull_rows(0, torch.arange(2), torch.empty(3, 4).float()))
+    optimizer.leave()
+    say("first", [round(value, 4) for value in first[0]], "moved", moved)
+
+
+class Averaged(nn.Module):
+    """Its buffers are replaced by each forward, as users write it."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = linear()
+        self.register_buffer("ema", torch.zeros(3))
+        self.register_buffer("wide", torch.zeros(3, dtype=torch.float64))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("later", None)
+        self.register_buffer("scratch", torch.zeros(1), persistent=False)
+
+    def forward(self, x):
+        self.ema = 0.5 * self.ema + 0.5 * x.mean(0)
+        self.wide = 0.5 * self.wide + 0.5 * x.mean(0).double()
+        self.seen = self.seen + 1
+        self.scratch = torch.full((1,), float(os.getpid()))
+        return self.linear(x)
+
+
+def replaces_buffers(job):
+    model, follower = Averaged(), Averaged()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    steps = sluice.follow(follower, job) if optimizer.index == 0 else None
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.full((2, 3), 2.0 + 4 * optimizer.index)).sum().backward()
+        optimizer.step()
+    if steps is not None:
+        follower(torch.zeros(2, 3))
+        next(steps)
+        assert follower.ema.tolist() == model.ema.tolist(), follower.ema
+    optimizer.await_end()
+    say("ema", model.ema[0].item(), "wide", model.wide[0].item(), "seen", model.seen.item())
+
+
+def changes_tensors_too_late(job):
+    model = nn.Sequential(linear(), nn.BatchNorm1d(2))
+    model.tied = nn.Module()
+    model.tied.register_buffer("mean", model[1].running_mean)
+    model.register_buffer("ema", torch.zeros(2))
+    model.register_buffer("later", None)
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+
+    def assigns(path, value):
+        *outer, key = path.split(".")
+        return lambda: setattr(functools.reduce(getattr, outer, model), key, value)
+    changes = {
+        "0.weight was replaced": assigns("0.weight", nn.Parameter(torch.ones(2, 3))),
+        "0.bias was removed": assigns("0.bias", None),
+        "ema was removed": lambda: delattr(model, "ema"),
+        "later was added": assigns("later", torch.ones(2)),
+        "new was added": lambda: model.register_parameter("new", nn.Parameter(torch.ones(1))),
+        "head was added": lambda: model.add_module("head", nn.Linear(2, 1)),
+        "1 was replaced": assigns("1", nn.BatchNorm1d(2)),
+        "1.running_mean was replaced": assigns("1.running_mean", torch.zeros(2)),
+        "ema has torch.float64 on cpu": assigns("ema", torch.zeros(2, dtype=torch.float64)),
+        "ema has torch.float32 and shape [3]": assigns("ema", torch.zeros(3)),
+        "0.weight was removed": lambda: nn.utils.parametrize.register_parametrization(model[0], "weight", nn.Identity()),
+        "ema has torch.float16 on cpu, and had torch.float32 on cpu": model.half,
+    }
+    # pylint: disable=protected-access
+    before = [(module, kind, dict(getattr(module, kind))) for module in model.modules()
+              for kind in ("_parameters", "_buffers", "_modules")]
+    for text, change in changes.items():
+        optimizer.step()
+        change()
+        expect(sluice.ModelError, text, optimizer.step)
+        expect(sluice.ModelError, text, optimizer.step)  # and again
+        for module, kind, entries in before:
+            getattr(module, kind).clear()
+            getattr(module, kind).update(entries)
+        model[0].__class__ = nn.Linear
+    say("done", optimizer.last.step)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "uses_mpi_too":
         mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)

@@ -99,6 +99,47 @@ TEST_F(FlatModelTest, KeepsTheValuesOfTheModule) {
   EXPECT_EQ(RangeOf(model, "linear.bias", model.values()), bias);
 }
 
+TEST_F(FlatModelTest, DoesNotDependOnTheDefaultTypeOfTorch) {
+  const auto w = module_.Parameter("w", Tensor({1, 2}));
+  torch::set_default_dtype(c10::scalarTypeToTypeMeta(torch::kFloat64));
+  FlatModel model(module_, /*pushes_gradients=*/false);
+  const bool is_view = w.data_ptr() == model.values().data();
+  torch::set_default_dtype(c10::scalarTypeToTypeMeta(torch::kFloat32));
+  EXPECT_TRUE(is_view);
+  EXPECT_THAT(model.values(), ElementsAre(1, 2));
+}
+
+TEST_F(FlatModelTest, NamesATensorThatWasReplacedAddedOrMoved) {
+  auto linear = module_.Child("linear", nn::Linear(2, 1));
+  const auto ema = module_.Buffer("ema", Tensor({1, 2}));
+  FlatModel model(module_);
+  const auto error = [&model] {
+    try {
+      model.CheckTensors();
+    } catch (const std::invalid_argument& wrong) {
+      return std::string(wrong.what());
+    }
+    return std::string("none");
+  };
+  {
+    const torch::NoGradGuard no_grad;
+    ema.copy_(Tensor({3, 4}));
+    linear->weight.fill_(7);
+  }
+  EXPECT_EQ(error(), "none");
+  const torch::Tensor taken = linear->weight.data();
+  linear->weight.set_data(taken.clone());
+  EXPECT_THAT(error(), HasSubstr("\"linear.weight\" lies in other memory"));
+  linear->weight.set_data(taken);
+  ema.set_data(Tensor({1, 2, 3}));
+  EXPECT_THAT(error(), HasSubstr("\"ema\" lies in other memory"));
+  module_.replace_module("linear", nn::Linear(2, 1));
+  EXPECT_THAT(error(), HasSubstr("\"linear.weight\" was added, removed or replaced"));
+  module_.replace_module("linear", linear);
+  module_.Buffer("later", Tensor({1}));
+  EXPECT_THAT(error(), HasSubstr("\"later\" was added"));
+}
+
 TEST_F(FlatModelTest, KeepsTheValuesOfATensorThatIsNotContiguous) {
   const auto w = module_.Parameter("w", Tensor({1, 2, 3, 4, 5, 6}).view({2, 3}).t());
   FlatModel model(module_);

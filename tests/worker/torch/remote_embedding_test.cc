@@ -108,6 +108,23 @@ TEST_F(RemoteEmbeddingTest, AddsTheGradientsOfRepeatedIdsAndOfSeveralCalls) {
   EXPECT_TRUE(embedding_->Gradient().ids.empty());
 }
 
+TEST_F(RemoteEmbeddingTest, ItsRowsDoNotDependOnTheDefaultTypeOfTorch) {
+  const torch::Tensor ids = torch::tensor({3, 1, 3}, torch::kInt64);
+  const torch::Tensor expected = embedding_->forward(ids).detach();
+  for (const torch::ScalarType type : {torch::kFloat64, torch::kFloat16}) {
+    torch::set_default_dtype(c10::scalarTypeToTypeMeta(type));
+    const torch::Tensor rows = embedding_->forward(ids);
+    EXPECT_TRUE(embedding_->Gradient().rows.scalar_type() == torch::kFloat32);
+    rows.sum().backward();
+    embedding_->forward(ids).sum().backward();
+    const RowTensor gradient = embedding_->Gradient();
+    embedding_->ForgetGradients();
+    torch::set_default_dtype(c10::scalarTypeToTypeMeta(torch::kFloat32));
+    EXPECT_TRUE(rows.equal(expected));
+    EXPECT_EQ(gradient.rows[1][0].item<float>(), 4);  // row 3: twice in two forwards
+  }
+}
+
 TEST_F(RemoteEmbeddingTest, ZeroGradBetweenForwardAndBackwardLosesNoGradient) {
   embedding_->forward(Ids({4})).sum().backward();
   const torch::Tensor loss = embedding_->forward(Ids({7})).sum();

@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Tuple, Union
 
 import torch
 
-from sluice import _library
+from sluice import _library, memory
 from sluice._library import library
 
 _TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # by SLUICE_FLOAT32 …
@@ -34,8 +34,8 @@ def load_checkpoint(path: Path) -> Dict[str, torch.Tensor]:
     with _opened(path) as handle:
         model = library.sluice_checkpoint_model(handle).contents
         entries = [_entry(model.tensors[i]) for i in range(model.count)]
-        values = torch.empty(sum(math.prod(shape) for _, shape, _ in entries), dtype=torch.float32)
-        _check(library.sluice_checkpoint_read(handle, values.data_ptr()))
+        values = memory.floats(sum(math.prod(shape) for _, shape, _ in entries))
+        _check(library.sluice_checkpoint_read(handle, memory.address_of(values, torch.float32, *values.shape)))
     tensors, offset = {}, 0
     for name, shape, kind in entries:
         count = math.prod(shape)
@@ -63,10 +63,9 @@ def load_table(path: Path, name: str) -> Tuple[torch.Tensor, torch.Tensor]:
         if code == _library.NOT_FOUND:
             raise ValueError(str(_library.last_error(code)))
         _check(code)
-        ids = torch.empty(saved.count, dtype=torch.int64)
-        rows = torch.empty(saved.count, saved.width, dtype=torch.float32)
-        ctypes.memmove(ids.data_ptr(), saved.ids, saved.count * 8)
-        ctypes.memmove(rows.data_ptr(), saved.rows, rows.numel() * 4)
+        ids, rows = memory.whole_numbers(saved.count), memory.floats(saved.count, saved.width)
+        ctypes.memmove(memory.address_of(ids, torch.int64, saved.count), saved.ids, saved.count * 8)
+        ctypes.memmove(memory.address_of(rows, torch.float32, saved.count, saved.width), saved.rows, rows.numel() * 4)
     if saved.count and int(ids.min()) < 0:
         raise ValueError(f"the table {name} has ids of 2^63 and more, which no tensor of PyTorch holds; write it to a file "
                          "with: sluicectl table export")

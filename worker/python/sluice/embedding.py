@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Protocol, Tuple
 
 import torch
 
-from sluice import _library
+from sluice import _library, memory
 from sluice.errors import ModelError
 
 _INITIALIZERS = {"zero": 0, "uniform": 1, "normal": 2}
@@ -109,7 +109,7 @@ class RemoteEmbedding(torch.nn.Module):
     def _look_up(self, ids: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
         """Returns the rows of the different ids, and for each id the number of its row."""
         different, places = _different(ids)
-        rows = torch.empty((different.numel(), self.width))
+        rows = memory.floats(different.numel(), self.width)
         self._owner().pull_rows(self._index, different, rows)
         rows = rows.to(ids.device)
         if self.training and torch.is_grad_enabled():
@@ -146,9 +146,9 @@ class RemoteEmbedding(torch.nn.Module):
         ids = [ids for ids, _ in self._gradients]
         gradients = [_on_cpu(gradient) for _, gradient in self._gradients]
         if len(ids) < 2:
-            return (ids[0], gradients[0]) if ids else (torch.empty(0, dtype=torch.int64), torch.empty(0, self.width))
+            return (ids[0], gradients[0]) if ids else (memory.whole_numbers(0), memory.floats(0, self.width))
         different, places = torch.unique(torch.cat(ids), sorted=True, return_inverse=True)
-        return different, torch.zeros(different.numel(), self.width).index_add_(0, places, torch.cat(gradients))
+        return different, memory.floats(different.numel(), self.width).index_add_(0, places, torch.cat(gradients))
 
     def forget_gradients(self) -> None:
         """Sets the gradients to 0: after zero_grad(), and after a step that has pushed them.

@@ -7,12 +7,13 @@ from typing import Callable, Dict, List, Mapping, Optional
 
 import torch
 
-from sluice import _library
+from sluice import _library, memory
 from sluice._library import library
 from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import ModelError
 from sluice.job import Job, Setting, check_not_forked, connect, forked
 from sluice.model import description_of, members_of, named_statistics, shared_vector, size_of
+from sluice.module_watch import ModuleWatch
 
 
 def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1,
@@ -72,6 +73,7 @@ class Follower:
         self.incarnation: Optional[int] = None
         parameters = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
         self._members = members_of(parameters, named_statistics(model, parameters), bool(embeddings))
+        self._watch = ModuleWatch(model, self._members)
         self._every = every
         buffer, self._values = shared_vector(size_of(self._members))
         description = description_of(self._members)
@@ -102,6 +104,7 @@ class Follower:
             end = StopIteration() if code == _library.OK else _library.last_error(code)
             self._end()
             raise end
+        self._watch.adopt()
         with torch.no_grad():
             for member in self._members:
                 member.tensor.copy_(self._values[member.offset:member.end].view(member.tensor.shape))
@@ -131,11 +134,13 @@ class _FollowedRows:
         _library.check(library.sluice_follower_set_tables(handle, (_library.Table * len(tables))(*tables), len(tables)))
         with torch.no_grad():
             look_up()
-        self._ids = [torch.unique(torch.cat([torch.empty(0, dtype=torch.int64), *noted])) for noted in self._noted]
-        self.values += [torch.zeros(ids.numel(), embedding.width)
+        self._ids = [torch.unique(torch.cat([memory.whole_numbers(0), *noted])) for noted in self._noted]
+        self.values += [memory.floats(ids.numel(), embedding.width)
                         for ids, embedding in zip(self._ids, self._embeddings.values())]
         for index, (ids, values) in enumerate(zip(self._ids, self.values)):
-            _library.check(library.sluice_follow_rows(handle, index, ids.data_ptr(), ids.numel(), values.data_ptr()))
+            count = ids.numel()
+            _library.check(library.sluice_follow_rows(handle, index, memory.address_of(ids, torch.int64, count), count,
+                                                      memory.address_of(values, torch.float32, *values.shape)))
 
     def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
         """For RemoteEmbedding."""

@@ -6,7 +6,7 @@ from typing import List, Sequence, Tuple
 
 import torch
 
-from sluice import _library
+from sluice import _library, memory
 from sluice._library import library
 from sluice.errors import ModelError
 
@@ -18,7 +18,7 @@ Named = Sequence[Tuple[str, torch.Tensor]]  # tensors with their names
 _ALIGNMENT = 64  # bytes: that of PyTorch's own memory
 
 
-class _Member:
+class Member:
     """A tensor of the model and its range of the vectors. If it is no view, it is copied at every step."""
 
     def __init__(self, name: str, tensor: torch.Tensor, offset: int, is_parameter: bool) -> None:
@@ -64,10 +64,10 @@ class FlatModel:
         copied = sum(member.length for member in self.members if member.is_copied)
         self.has_one_buffer = pushes_gradients and 2 * copied > self.size
         self._buffer, self.pushed = shared_vector(self.size)
-        self.gradients = self.pushed if pushes_gradients else torch.zeros(self.size)
+        self.gradients = self.pushed if pushes_gradients else memory.floats(self.size)
         self._memory, self.values = (None, self.pushed) if self.has_one_buffer else _own_vector(self.size)
-        self._address = self.values.data_ptr()
-        self._pushed_address = self.pushed.data_ptr()
+        self._address = memory.address_of(self.values, torch.float32, self.size)
+        self._pushed_address = memory.address_of(self.pushed, torch.float32, self.size)
         with torch.no_grad():
             for member in self.members:
                 shape = member.tensor.shape
@@ -155,7 +155,7 @@ class FlatModel:
                     member.tensor.copy_(member.value)
 
 
-def members_of(named_parameters: Named, statistics: Named, has_tables: bool) -> List[_Member]:
+def members_of(named_parameters: Named, statistics: Named, has_tables: bool) -> List[Member]:
     """Returns the members of a model, in the vectors' order. The statistics are tensors that workers average.
 
     Raises:
@@ -166,7 +166,7 @@ def members_of(named_parameters: Named, statistics: Named, has_tables: bool) -> 
     for tensors, is_parameter in ((named_parameters, True), (statistics, False)):
         for name, tensor in tensors:
             _check(name, tensor)
-            members.append(_Member(name, tensor, offset, is_parameter))
+            members.append(Member(name, tensor, offset, is_parameter))
             offset += tensor.numel()
     if not members and not has_tables:
         raise ModelError("the model has no parameter that requires a gradient, no statistics and no RemoteEmbedding; "
@@ -174,7 +174,7 @@ def members_of(named_parameters: Named, statistics: Named, has_tables: bool) -> 
     return members
 
 
-def size_of(members: Sequence[_Member]) -> int:
+def size_of(members: Sequence[Member]) -> int:
     """Returns the number of elements of the vectors; 0 for a model of tables only."""
     return members[-1].end if members else 0
 
@@ -194,7 +194,7 @@ def named_statistics(model: torch.nn.Module, parameters: Named) -> Named:
                      if tensor.is_floating_point() and name not in own and bool(torch.isfinite(tensor).all())]
 
 
-def description_of(members: Sequence[_Member]) -> _library.Model:
+def description_of(members: Sequence[Member]) -> _library.Model:
     """Returns the model for the library; keep it until its call has returned."""
     tensors = (_library.Tensor * len(members))()
     for tensor, member in zip(tensors, members):
@@ -213,7 +213,7 @@ def shared_vector(size: int) -> Tuple[int, torch.Tensor]:
     if not buffer:
         raise MemoryError(f"there is no memory for a vector of {size} elements")
     if size == 0:  # frombuffer() takes no memory without elements
-        nothing = torch.empty(0)
+        nothing = memory.floats(0)
         weakref.finalize(nothing, library.sluice_buffer_free, buffer).atexit = False
         return buffer, nothing
     floats = (ctypes.c_float * size).from_address(library.sluice_buffer_floats(buffer))
@@ -225,10 +225,9 @@ def shared_vector(size: int) -> Tuple[int, torch.Tensor]:
 def _own_vector(size: int) -> Tuple[object, torch.Tensor]:
     """Returns memory that PyTorch does not own, and a tensor of float32, [size], of its floats."""
     if size == 0:
-        return None, torch.empty(0)
-    memory = (ctypes.c_char * (4 * size + _ALIGNMENT))()
-    return memory, torch.frombuffer(memory, dtype=torch.float32, count=size,
-                                    offset=-ctypes.addressof(memory) % _ALIGNMENT)
+        return None, memory.floats(0)
+    owned = (ctypes.c_char * (4 * size + _ALIGNMENT))()
+    return owned, torch.frombuffer(owned, dtype=torch.float32, count=size, offset=-ctypes.addressof(owned) % _ALIGNMENT)
 
 
 def _check(name: str, tensor: torch.Tensor) -> None:

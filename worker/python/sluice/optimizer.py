@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, 
 
 import torch
 
-from sluice import _library
+from sluice import _library, memory
 from sluice._library import library
 from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import DivergedError, ModelError, RemoteError
 from sluice.job import Job, check_not_forked, forked
 from sluice.batch_norms import BatchNorms
 from sluice.model import FlatModel, Named, named_statistics
+from sluice.module_watch import ModuleWatch
 
 _CHUNK = 1 << 18  # elements: what is sent early is as large as the library's own chunks
 
@@ -133,6 +134,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         parameters = _named_parameters(optimizer, model, bool(self._embeddings))
         self._flat = FlatModel(parameters, [] if model is None else named_statistics(model, parameters), not local_steps,
                                bool(self._embeddings))
+        self._watch = ModuleWatch(model, self._flat.members)
         self._trained = _trained(optimizer)
         self._told = [_options_of(kind, group) for group in optimizer.param_groups]
         groups = {} if local_steps else self._groups(parameters)
@@ -291,7 +293,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 loss = closure()
         self._client.check_takes_part()
         self.wait()
-        self._flat.check_views()
+        self._look_up()
         self._check_parameters()
         samples, value = _number_of(samples), _loss_of(loss)
         if self._local_steps:
@@ -303,6 +305,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._overlap.end()
             self._push(samples, value)
         return loss
+
+    def _look_up(self) -> None:
+        self._watch.adopt()
+        self._flat.check_views()
 
     def _check_parameters(self) -> None:
         if _trained(self._inner) != self._trained:
@@ -385,13 +391,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def leave(self) -> None:
         """Ends this worker's part: the others no longer wait for it. Local steps that are left are pushed first."""
         self.wait()
+        if self._local_steps:
+            self._look_up()
         self._push_the_rest()
         self._client.leave()
 
     def await_end(self) -> None:
         """Does the same as leave(), waits until all workers have left, and takes the final parameters."""
         self.wait()
-        self._flat.check_views()
+        self._look_up()
         self._push_the_rest()
         self._client.call(library.sluice_await_end, pulls=True, leaves=True)
         self._take_values()
@@ -569,19 +577,24 @@ class _Client:
 
     def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
         self._rows[:] = [ids, rows]
-        self.call(library.sluice_pull_rows, table, ids.data_ptr(), ids.numel(), rows.data_ptr())
+        self.call(library.sluice_pull_rows, table, _ids(ids), ids.numel(),
+                  memory.address_of(rows, torch.float32, ids.numel(), *rows.shape[1:]))
         self._rows.clear()
 
     def prefetch_rows(self, table: int, ids: torch.Tensor) -> None:
         check_not_forked()
-        _library.check(library.sluice_prefetch_rows(self.handle, table, ids.data_ptr(), ids.numel()))
+        _library.check(library.sluice_prefetch_rows(self.handle, table, _ids(ids), ids.numel()))
 
     def set_row_gradients(self, table: int, ids: torch.Tensor, gradients: torch.Tensor) -> None:
-        _library.check(library.sluice_set_row_gradients(self.handle, table, ids.data_ptr(), ids.numel(),
-                                                        gradients.data_ptr()))
+        address = memory.address_of(gradients, torch.float32, ids.numel(), *gradients.shape[1:])
+        _library.check(library.sluice_set_row_gradients(self.handle, table, _ids(ids), ids.numel(), address))
 
     def leave(self) -> None:
         self.call(library.sluice_leave, leaves=True)
+
+
+def _ids(ids: torch.Tensor) -> Any:
+    return memory.address_of(ids, torch.int64, ids.numel())
 
 
 def _restore_of(flat: FlatModel, errors: List[BaseException]) -> Any:

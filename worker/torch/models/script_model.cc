@@ -60,18 +60,22 @@ class ScriptModel final : public Classifier {
       const auto [module, name] = PlaceOf(parameter.name);
       module->register_parameter(name, parameter.value, parameter.value.requires_grad());
     }
-    for (const auto& buffer : script_.named_buffers()) {
-      const auto [module, name] = PlaceOf(buffer.name);
-      module->register_buffer(name, buffer.value);
+    for (const auto& module : script_.named_modules()) {
+      for (const auto& buffer : module.value.named_buffers(/*recurse=*/false)) {
+        NamesOf(module.name)->register_buffer(buffer.name, buffer.value);
+        buffers_.push_back({module.value, buffer.name, buffer.value});
+      }
     }
     for (const auto& module : script_.named_modules()) {
       if (module.name.empty() || !module.value.hasattr("running_mean")) continue;
-      NamesOf(module.name)->Take(module.value);
+      static_cast<Names*>(NamesOf(module.name))->Take(module.value);
     }
   }
 
   torch::Tensor forward(torch::Tensor samples) override {
-    return script_.forward({std::move(samples)}).toTensor();
+    torch::Tensor output = script_.forward({std::move(samples)}).toTensor();
+    TakeReplacedBuffers();
+    return output;
   }
 
   void train(bool on) override {
@@ -80,6 +84,23 @@ class ScriptModel final : public Classifier {
   }
 
  private:
+  struct Buffer {
+    torch::jit::Module owner;
+    std::string name;
+    torch::Tensor registered;  // in the modules of LibTorch
+  };
+
+  // A script that assigns to a buffer (`self.ema = …`) puts another tensor in its place.
+  void TakeReplacedBuffers() {
+    const torch::NoGradGuard no_grad;
+    for (Buffer& buffer : buffers_) {
+      const torch::Tensor now = buffer.owner.attr(buffer.name).toTensor();
+      if (now.is_same(buffer.registered)) continue;
+      buffer.registered.copy_(now);
+      buffer.owner.setattr(buffer.name, buffer.registered);
+    }
+  }
+
   // The module that holds the tensor, and the tensor's name in it.
   std::pair<nn::Module*, std::string> PlaceOf(const std::string& full_name) {
     const size_t dot = full_name.rfind('.');
@@ -87,8 +108,9 @@ class ScriptModel final : public Classifier {
     return {NamesOf(full_name.substr(0, dot)), full_name.substr(dot + 1)};
   }
 
-  // Those of a submodule.
-  Names* NamesOf(const std::string& full_name) {
+  // Those of a submodule; this one if the name is empty.
+  nn::Module* NamesOf(const std::string& full_name) {
+    if (full_name.empty()) return this;
     std::vector<std::string> path = absl::StrSplit(full_name, '.');
     std::shared_ptr<Names>& top = tops_[path.front()];
     if (top == nullptr) top = register_module(path.front(), std::make_shared<Names>());
@@ -97,6 +119,7 @@ class ScriptModel final : public Classifier {
   }
 
   torch::jit::Module script_;
+  std::vector<Buffer> buffers_;
   std::map<std::string, std::shared_ptr<Names>> tops_;
 };
 

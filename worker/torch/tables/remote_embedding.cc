@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/torch/tables/floats.h"
 #include "worker/torch/tables/unique_ids.h"
 
 namespace sluice {
@@ -59,10 +60,6 @@ std::vector<RowId> IdsOf(const torch::Tensor& ids) {
   return {begin, begin + ids.numel()};
 }
 
-absl::Span<float> SpanOf(const torch::Tensor& rows) {
-  return {rows.data_ptr<float>(), static_cast<size_t>(rows.numel())};
-}
-
 }  // namespace
 
 TableSpec RemoteEmbeddingImpl::SpecOf(const std::string& name) const {
@@ -101,8 +98,8 @@ torch::Tensor RemoteEmbeddingImpl::Pull(const torch::Tensor& ids) {
   const bool prefetched = prefetched_ != nullptr && torch::equal(prefetched_ids_, ids);
   const std::unique_ptr<PendingRows> pull = prefetched ? std::move(prefetched_) : Start(ids);
   prefetched_ = nullptr;
-  torch::Tensor rows = torch::empty({ids.numel(), int64_t{options_.width}});
-  pull->Read(SpanOf(rows));
+  torch::Tensor rows = Floats({ids.numel(), int64_t{options_.width}});
+  pull->Read(FloatsOf(rows));
   return rows;
 }
 
@@ -163,10 +160,10 @@ RowTensor RemoteEmbeddingImpl::Gradient() const {
     ids.push_back(used.ids);
     gradients.push_back(used.rows.grad());
   }
-  if (ids.empty()) return {{}, torch::empty({0, int64_t{options_.width}})};
+  if (ids.empty()) return {{}, Floats({0, int64_t{options_.width}})};
   if (ids.size() == 1) return {IdsOf(ids[0]), gradients[0].contiguous()};
   const auto [different, places] = Unique(torch::cat(ids));
-  torch::Tensor sums = torch::zeros({different.numel(), int64_t{options_.width}});
+  torch::Tensor sums = Floats({different.numel(), int64_t{options_.width}});
   sums.index_add_(0, places, torch::cat(gradients));
   return {IdsOf(different), sums};
 }

@@ -113,6 +113,33 @@ TEST_P(ScriptModelTest, LearnsThroughAFlatModel) {
   EXPECT_LT(losses.back(), losses.front() / 2);
 }
 
+TEST(ScriptModelBuffersTest, ABufferThatTheScriptAssignsToIsThatOfTheModel) {
+  const std::string path = TestPath("ema.pt");
+  torch::jit::Module script("m");
+  script.register_parameter("w", torch::ones({784, 10}).requires_grad_(), /*is_buffer=*/false);
+  script.register_buffer("ema", torch::zeros({1}));
+  script.register_attribute("training", c10::BoolType::get(), true);
+  script.define(R"(
+    def forward(self, x):
+        y = x.flatten(1)
+        if self.training:
+            self.ema = 0.5 * self.ema + 0.5 * y.mean().reshape(1)
+        return y @ self.w
+  )");
+  script.save(path);
+  const auto model = LoadScriptModel(path, SampleForm());
+  FlatModel flat(*model);
+  model->train();
+  for (int i = 0; i < 2; ++i) model->forward(torch::full({2, 1, 28, 28}, 4));
+  flat.CheckTensors();
+  const LayoutRange& ema = *flat.layout().Find("ema");
+  EXPECT_EQ(flat.GatherGradients().values[ema.offset], 3);
+  flat.values()[ema.offset] = 8;
+  flat.ScatterValues();
+  model->forward(torch::zeros({2, 1, 28, 28}));
+  EXPECT_EQ(flat.GatherValues()[ema.offset], 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(, ScriptModelTest, ::testing::Values("script", "trace"),
                          [](const auto& info) { return std::string(info.param); });
 

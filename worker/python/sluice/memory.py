@@ -1,0 +1,29 @@
+"""Tensors whose memory the library reads and writes. Their types do not depend on PyTorch's defaults."""
+
+from typing import Any
+
+import torch
+
+
+def floats(*shape: int) -> torch.Tensor:
+    """Returns zeros of float32 in the CPU's memory."""
+    return torch.zeros(shape, dtype=torch.float32, device="cpu")
+
+
+def whole_numbers(*shape: int) -> torch.Tensor:
+    """Returns zeros of int64 in the CPU's memory."""
+    return torch.zeros(shape, dtype=torch.int64, device="cpu")
+
+
+def address_of(tensor: torch.Tensor, dtype: torch.dtype, *shape: int) -> Any:
+    """Returns where the elements of `tensor` lie. All memory that the library gets goes through here.
+
+    Raises:
+      TypeError: the library would read or write outside of the tensor's memory, or another type.
+    """
+    seen = (tensor.dtype, tensor.device.type, tuple(tensor.shape), tensor.is_contiguous())
+    if seen != (dtype, "cpu", shape, True):
+        contiguous = "contiguous" if seen[3] else "not contiguous"
+        raise TypeError(f"the library got a tensor of {seen[0]} on {seen[1]} of shape {list(seen[2])}, {contiguous}; expected "
+                        f"{dtype} on cpu of shape {list(shape)}, contiguous")
+    return tensor.data_ptr()
