@@ -135,8 +135,8 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // The call cannot end before WriteChunks(): nothing is being read or written.
   void AwaitChunks(const std::shared_ptr<const Snapshot>& snapshot) {
     encode_.emplace(store_.trace(), span_.row(), "encode");
-    const auto ready = [this](absl::StatusOr<SnapshotChunks::Encoded> encoded) {
-      WriteChunks(std::move(encoded));
+    const auto ready = [this](absl::StatusOr<SnapshotChunks::Chunks> chunks) {
+      WriteChunks(std::move(chunks));
     };
     if (encoding_.plain()) {
       snapshot_chunks_.Get(snapshot, checksums_, ready);
@@ -145,15 +145,14 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
   }
 
-  void WriteChunks(absl::StatusOr<SnapshotChunks::Encoded> encoded) {
+  void WriteChunks(absl::StatusOr<SnapshotChunks::Chunks> chunks) {
     encode_.reset();
-    if (!encoded.ok()) {
-      Finish(ToGrpcStatus(encoded.status()));
+    if (!chunks.ok()) {
+      Finish(ToGrpcStatus(chunks.status()));
       return;
     }
-    header_.mutable_header()->set_step(encoded->step.value());
-    store_.wire_bytes().AddChunksSent(encoded->chunks->bytes);
-    chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks), wait_.permit());
+    store_.wire_bytes().AddChunksSent((*chunks)->bytes);
+    chunks_ = std::make_shared<SharedChunks>(*std::move(chunks), wait_.permit());
     if (name_.call != 0) lanes_.Open(name_, chunks_);
     WriteHeader();
   }

@@ -1,5 +1,6 @@
 #include "server/rpc/snapshot_chunks.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -71,27 +72,26 @@ void SnapshotChunks::Get(const std::shared_ptr<const Snapshot>& snapshot, Checks
                          Ready ready) {
   auto chunks = checksums == Checksums::kOff ? FindOrMakePlain(snapshot, checksums)
                                              : FindPlain(*snapshot, checksums);
-  if (chunks != nullptr) return ready(Encoded{snapshot->step, std::move(chunks)});
+  if (chunks != nullptr) return ready(std::move(chunks));
   RunIfLarge(*snapshot, [this, snapshot, checksums, ready = std::move(ready)] {
-    ready(Encoded{snapshot->step, FindOrMakePlain(snapshot, checksums)});
+    ready(FindOrMakePlain(snapshot, checksums));
   });
 }
 
-std::shared_ptr<const ChunkMessages> SnapshotChunks::FindPlain(const Snapshot& snapshot,
-                                                               Checksums checksums) {
+SnapshotChunks::Chunks SnapshotChunks::FindPlain(const Snapshot& snapshot, Checksums checksums) {
   absl::MutexLock lock(&mu_);
   const Plain& plain = plain_[checksums == Checksums::kOn ? 1 : 0];
-  std::shared_ptr<const ChunkMessages> chunks = plain.chunks.lock();
+  Chunks chunks = plain.chunks.lock();
   // The chunks own their snapshot, so its memory has not been used for another snapshot.
   return chunks != nullptr && plain.snapshot.lock().get() == &snapshot ? chunks : nullptr;
 }
 
-std::shared_ptr<const ChunkMessages> SnapshotChunks::FindOrMakePlain(
+SnapshotChunks::Chunks SnapshotChunks::FindOrMakePlain(
     const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums) {
   Plain& plain = plain_[checksums == Checksums::kOn ? 1 : 0];
   // Other pulls of the snapshot wait here, and then find the chunks.
   absl::MutexLock encode_lock(&plain.encode_mu);
-  std::shared_ptr<const ChunkMessages> chunks = FindPlain(*snapshot, checksums);
+  Chunks chunks = FindPlain(*snapshot, checksums);
   if (chunks != nullptr) return chunks;
   const SpanTimer timer(store_.on_span(), RealClock(), ServerSpan::kEncode);
   chunks = std::make_shared<const ChunkMessages>(Encode(snapshot, checksums));
@@ -105,32 +105,43 @@ void SnapshotChunks::Get(const std::shared_ptr<const Snapshot>& snapshot, const 
                          SessionId session, Ready ready) {
   auto used = Use(encoding, session);
   if (!used.ok()) return ready(used.status());
-  Encoded found = FindEncoded(**used, *snapshot);
-  if (found.chunks != nullptr) return ready(std::move(found));
+  Chunks found = FindEncoded(**used, snapshot->step);
+  if (found != nullptr) return ready(std::move(found));
   RunIfLarge(*snapshot, [this, snapshot, state = *std::move(used), ready = std::move(ready)] {
     ready(FindOrEncode(*state, *snapshot));
   });
 }
 
-// Has no chunks if the step must be encoded.
-SnapshotChunks::Encoded SnapshotChunks::FindEncoded(const InEncoding& state,
-                                                    const Snapshot& snapshot) {
+// Returns null if the step must be encoded.
+SnapshotChunks::Chunks SnapshotChunks::FindEncoded(const InEncoding& state, Step step) {
   absl::MutexLock lock(&mu_);
-  return state.latest.step < snapshot.step ? Encoded() : state.latest;
+  const auto found = state.of_step.find(step);
+  return found == state.of_step.end() ? nullptr : found->second.lock();
 }
 
-SnapshotChunks::Encoded SnapshotChunks::FindOrEncode(InEncoding& state, const Snapshot& snapshot) {
-  // Other pulls with this encoding wait here, and then find the encoded snapshot.
+// Each step that is encoded takes over the rounding errors of the one before it, in whatever order
+// pulls come here.
+SnapshotChunks::Chunks SnapshotChunks::FindOrEncode(InEncoding& state, const Snapshot& snapshot) {
+  // Other pulls with this encoding wait here, and then find their step if it is the same.
   absl::MutexLock encode_lock(&state.encode_mu);
-  Encoded encoded = FindEncoded(state, snapshot);
-  if (encoded.chunks != nullptr) return encoded;
+  Chunks encoded = FindEncoded(state, snapshot.step);
+  if (encoded != nullptr) return encoded;
   const SpanTimer timer(store_.on_span(), RealClock(), ServerSpan::kEncode);
   const auto parts = state.encoder.Encode(snapshot, store_.parallel());
-  encoded = {snapshot.step, std::make_shared<const ChunkMessages>(MessagesOf(parts))};
-  Encoded replaced = encoded;  // freed after the lock is released
-  absl::MutexLock lock(&mu_);
-  std::swap(state.latest, replaced);
+  encoded = std::make_shared<const ChunkMessages>(MessagesOf(parts));
+  KeepEncoded(state, snapshot.step, encoded);
   return encoded;
+}
+
+void SnapshotChunks::KeepEncoded(InEncoding& state, Step step, Chunks chunks) {
+  Chunks replaced;  // freed after the lock is released
+  absl::MutexLock lock(&mu_);
+  auto& of_step = state.of_step;
+  for (auto it = of_step.begin(); it != of_step.end();) {
+    it = it->second.expired() ? of_step.erase(it) : std::next(it);
+  }
+  of_step[step] = chunks;
+  if (of_step.rbegin()->first == step) replaced = std::exchange(state.latest, std::move(chunks));
 }
 
 void SnapshotChunks::RunIfLarge(const Snapshot& snapshot, std::function<void()> task) {

@@ -1,6 +1,8 @@
 // The messages that answer pulls. They are made once for each snapshot and encoding, and all pulls
-// share them. While a session uses an encoding, it takes up to twice the model's memory: for the
-// encoded parameters and for the error feedback. What takes long is done by Executors::encodings.
+// of the snapshot share them. A pull gets the chunks of its own snapshot, never of a later one:
+// with several servers the others send that step, too, and the pull's header tells of it. While a
+// session uses an encoding, it takes up to twice the model's memory: for the encoded parameters and
+// for the error feedback. What takes long is done by Executors::encodings.
 
 #ifndef SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
 #define SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
@@ -73,21 +75,17 @@ class SnapshotChunks {
   // The transforms that encodings may use.
   const TransformRegistry& transforms() const { return transforms_; }
 
-  // The chunks of a step.
-  struct Encoded {
-    Step step;
-    std::shared_ptr<const ChunkMessages> chunks;
-  };
+  using Chunks = std::shared_ptr<const ChunkMessages>;
   // Called once: before the call returns, or by Executors::encodings.
-  using Ready = std::function<void(absl::StatusOr<Encoded>)>;
+  using Ready = std::function<void(absl::StatusOr<Chunks>)>;
 
   // The chunks of `snapshot` without encoding. While a pull uses them, other pulls share them. They
   // refer to the snapshot's memory and keep it alive.
   void Get(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums, Ready ready)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The chunks of `snapshot` in an encoding that is not plain. If a later snapshot has been encoded
-  // already, gives the chunks of that one. BAD_ARGUMENT if the encoding is sparse, or if
+  // The chunks of `snapshot` in an encoding that is not plain. The latest step's are kept, and
+  // those of others while a pull uses them. BAD_ARGUMENT if the encoding is sparse, or if
   // kMostEncodings others are in use. UNKNOWN_SESSION if the session has ended.
   void Get(const std::shared_ptr<const Snapshot>& snapshot, const Encoding& encoding,
            SessionId session, Ready ready) ABSL_LOCKS_EXCLUDED(mu_);
@@ -118,13 +116,14 @@ class SnapshotChunks {
     grpc::ByteBuffer message;
   };
 
-  // The latest encoded snapshot, for one encoding.
+  // The encoded snapshots, for one encoding.
   struct InEncoding {
     InEncoding(const Layout& layout, const Encoding& encoding, const TransformRegistry& transforms)
         : encoder(layout, encoding, transforms) {}
 
-    int users = 0;   // sessions; guarded by SnapshotChunks::mu_
-    Encoded latest;  // has no chunks at first; likewise
+    int users = 0;  // sessions; guarded by SnapshotChunks::mu_
+    std::map<Step, std::weak_ptr<const ChunkMessages>> of_step;  // likewise
+    Chunks latest;                                               // likewise; null at first
     absl::Mutex encode_mu;
     SnapshotEncoder encoder ABSL_GUARDED_BY(encode_mu);
   };
@@ -137,13 +136,12 @@ class SnapshotChunks {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   EncodingPtr StopUsing(std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Free(EncodingPtr unused) ABSL_LOCKS_EXCLUDED(mu_);
-  std::shared_ptr<const ChunkMessages> FindPlain(const Snapshot& snapshot, Checksums checksums)
+  Chunks FindPlain(const Snapshot& snapshot, Checksums checksums) ABSL_LOCKS_EXCLUDED(mu_);
+  Chunks FindOrMakePlain(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums)
       ABSL_LOCKS_EXCLUDED(mu_);
-  std::shared_ptr<const ChunkMessages> FindOrMakePlain(
-      const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums)
-      ABSL_LOCKS_EXCLUDED(mu_);
-  Encoded FindEncoded(const InEncoding& state, const Snapshot& snapshot) ABSL_LOCKS_EXCLUDED(mu_);
-  Encoded FindOrEncode(InEncoding& state, const Snapshot& snapshot) ABSL_LOCKS_EXCLUDED(mu_);
+  Chunks FindEncoded(const InEncoding& state, Step step) ABSL_LOCKS_EXCLUDED(mu_);
+  Chunks FindOrEncode(InEncoding& state, const Snapshot& snapshot) ABSL_LOCKS_EXCLUDED(mu_);
+  void KeepEncoded(InEncoding& state, Step step, Chunks chunks) ABSL_LOCKS_EXCLUDED(mu_);
   void RunIfLarge(const Snapshot& snapshot, std::function<void()> task);
 
   const TransformRegistry& transforms_;

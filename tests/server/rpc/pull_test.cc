@@ -64,10 +64,13 @@ TEST(GrpcHonestPullTest, SendsNoParametersToWhoHoldsTheLatest) {
 }
 
 // Two pulls wait for the first parameters. When these come, the first is answered, and while that
-// lasts a step is made and pulled. Then the second gets what has been encoded, and its step.
-TEST(GrpcEncodedPullTest, NamesTheStepOfItsChunksThoughALaterPullHadThemEncoded) {
+// lasts a step is made and pulled. The second gets its own step all the same: with several servers
+// the others send that one.
+TEST(GrpcEncodedPullTest, BringsItsOwnStepWithItsHeaderThoughALaterStepIsEncoded) {
   constexpr uint32_t kSize = 2000;  // as many are encoded
-  ServerWorld world(Sync(1), ParametersOnly(kSize));
+  ShardOptions options = Sync(1);
+  options.schedule.warmup_steps = 2;
+  ServerWorld world(options, ParametersOnly(kSize));
   ASSERT_THAT(world.Join("a"), IsOk());
   v1::PullParamsRequest request;
   request.set_session(world.session("a"));
@@ -78,10 +81,9 @@ TEST(GrpcEncodedPullTest, NamesTheStepOfItsChunksThoughALaterPullHadThemEncoded)
     std::vector<v1::PullParamsResponse> messages(2);
     EXPECT_TRUE(reader->Read(&messages[0]) && reader->Read(&messages[1]));
     EXPECT_THAT(FromGrpcStatus(reader->Finish()), IsOk());
-    EXPECT_EQ(messages[0].header().step(), 1u);
-    return messages[1].SerializeAsString();
+    return messages;
   };
-  std::string later;
+  std::vector<v1::PullParamsResponse> later;
   const auto train_and_pull = [&](const absl::StatusOr<PullResult>& first) {
     EXPECT_EQ(first->header.step, Step(0));
     EXPECT_THAT(world.Push("a", 0, Values(kSize, 1)), Applied(1));
@@ -90,7 +92,7 @@ TEST(GrpcEncodedPullTest, NamesTheStepOfItsChunksThoughALaterPullHadThemEncoded)
     later = pull(next);
   };
   world.shard().Pull(FromProto(request), train_and_pull);
-  std::string earlier;
+  std::vector<v1::PullParamsResponse> earlier;
   std::thread waiting([&] { earlier = pull(request); });
   EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 2; }));
   auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
@@ -98,7 +100,12 @@ TEST(GrpcEncodedPullTest, NamesTheStepOfItsChunksThoughALaterPullHadThemEncoded)
   EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
   EXPECT_THAT(FinishOffer(world.shard(), std::move(start->parameters)), IsOk());
   waiting.join();
-  EXPECT_EQ(earlier, later);
+  EXPECT_EQ(earlier[0].header().step(), 0u);
+  EXPECT_EQ(earlier[0].header().learning_rate(), 0.5);
+  EXPECT_EQ(earlier[1].chunk().payload().substr(0, 2), std::string("\0\x49", 2));  // 10
+  EXPECT_EQ(later[0].header().step(), 1u);
+  EXPECT_EQ(later[0].header().learning_rate(), 1);
+  EXPECT_EQ(later[1].chunk().payload().substr(0, 2), std::string("\xc0\x48", 2));  // 9.5
 }
 
 TEST(GrpcHonestPullTest, AnswersAPullOnceItsStepHasCome) {

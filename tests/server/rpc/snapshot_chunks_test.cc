@@ -64,13 +64,13 @@ class SnapshotChunksTest : public ::testing::Test {
   std::shared_ptr<const ChunkMessages> Of(const std::shared_ptr<const Snapshot>& snapshot,
                                           Checksums checksums) {
     std::shared_ptr<const ChunkMessages> chunks;
-    chunks_.Get(snapshot, checksums, [&](auto encoded) { chunks = encoded.value().chunks; });
+    chunks_.Get(snapshot, checksums, [&](auto ready) { chunks = ready.value(); });
     return chunks;
   }
 
-  absl::StatusOr<SnapshotChunks::Encoded> Of(const std::shared_ptr<const Snapshot>& snapshot,
-                                             const Encoding& encoding, SessionId session) {
-    absl::StatusOr<SnapshotChunks::Encoded> encoded;
+  absl::StatusOr<SnapshotChunks::Chunks> Of(const std::shared_ptr<const Snapshot>& snapshot,
+                                            const Encoding& encoding, SessionId session) {
+    absl::StatusOr<SnapshotChunks::Chunks> encoded;
     chunks_.Get(snapshot, encoding, session, [&](auto ready) { encoded = std::move(ready); });
     return encoded;
   }
@@ -107,16 +107,49 @@ TEST_F(SnapshotChunksTest, AStepThatIsPulledTwiceIsEncodedOnce) {
   const auto second = Of(snapshot, bfloat16, kSession);
   ASSERT_THAT(first, IsOk());
   ASSERT_THAT(second, IsOk());
-  EXPECT_EQ(second->chunks, first->chunks);
+  EXPECT_EQ(*second, *first);
 }
 
-TEST_F(SnapshotChunksTest, ThoseOfAnEncodedLaterStepSaySo) {
+// With several servers each of them must send the pull's step, whatever it has encoded already.
+TEST_F(SnapshotChunksTest, AreThoseOfThePullsStepThoughALaterOneIsEncoded) {
   const Encoding bfloat16 = *ParseEncoding("bfloat16");
-  ASSERT_THAT(Of(SnapshotOf(2, 2), bfloat16, kSession), IsOk());
+  const auto later = Of(SnapshotOf(2, 2), bfloat16, kSession);
   const auto older = Of(SnapshotOf(1, 1), bfloat16, kSession);
+  ASSERT_THAT(later, IsOk());
   ASSERT_THAT(older, IsOk());
-  EXPECT_EQ(older->step, Step(2));
-  EXPECT_EQ(Decoded(*older->chunks), Values(kSize, 2));
+  EXPECT_EQ(Decoded(**older), Values(kSize, 1));
+  EXPECT_EQ(Decoded(**later), Values(kSize, 2));
+}
+
+TEST_F(SnapshotChunksTest, OfAnOlderStepAreSharedWhileAPullUsesThem) {
+  const Encoding bfloat16 = *ParseEncoding("bfloat16");
+  const auto old = SnapshotOf(1, kBetween);
+  const auto first = Of(old, bfloat16, kSession);
+  const auto later = Of(SnapshotOf(2, 2), bfloat16, kSession);
+  const auto second = Of(old, bfloat16, kSession);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ(*second, *first);
+}
+
+TEST_F(SnapshotChunksTest, OfTheLatestStepAreKeptWhenNoPullUsesThemAndOthersAreNot) {
+  const Encoding bfloat16 = *ParseEncoding("bfloat16");
+  const auto old = SnapshotOf(1, 1);
+  const std::weak_ptr<const ChunkMessages> of_old = *Of(old, bfloat16, kSession);
+  const std::weak_ptr<const ChunkMessages> latest = *Of(SnapshotOf(2, 2), bfloat16, kSession);
+  EXPECT_TRUE(of_old.expired());
+  const std::weak_ptr<const ChunkMessages> again = *Of(old, bfloat16, kSession);
+  EXPECT_TRUE(again.expired());
+  EXPECT_FALSE(latest.expired());
+}
+
+// Of a value between two of bfloat16, pulls see it on average, whatever step they ask for.
+TEST_F(SnapshotChunksTest, CarryRoundingErrorsOnAlsoToAnOlderStep) {
+  const Encoding bfloat16 = *ParseEncoding("bfloat16");
+  float sum = 0;
+  for (const uint64_t step : {7, 5, 8, 6}) {
+    sum += Decoded(**Of(SnapshotOf(step, kBetween), bfloat16, kSession))[0];
+  }
+  EXPECT_NEAR(sum / 4, kBetween, 1.0f / 2048);
 }
 
 TEST_F(SnapshotChunksTest, KnowTheirBytesInEachEncoding) {
@@ -126,10 +159,10 @@ TEST_F(SnapshotChunksTest, KnowTheirBytesInEachEncoding) {
   EXPECT_EQ(whole.wire, plain->all[0].Length());
   const auto encoded = Of(SnapshotOf(2, 1), *ParseEncoding("bfloat16"), kSession);
   ASSERT_THAT(encoded, IsOk());
-  const BytesByTransform& bytes = encoded->chunks->bytes;
+  const BytesByTransform& bytes = (*encoded)->bytes;
   EXPECT_EQ(bytes[static_cast<size_t>(ValueTransform::kBfloat16)].tensor, 4u * kSize);
   EXPECT_EQ(bytes[static_cast<size_t>(ValueTransform::kBfloat16)].wire,
-            encoded->chunks->all[0].Length());
+            (*encoded)->all[0].Length());
   EXPECT_EQ(bytes[static_cast<size_t>(ValueTransform::kFloat32)].wire, 0u);
 }
 
