@@ -68,10 +68,12 @@ void HolderFollower::Do(const OpenModel& command) {
 void HolderFollower::Do(const OpenSession& command) {
   absl::MutexLock lock(&mu_);
   told_.Open(command.session);
+  streams_.Open(command.session);
+  pulls_.Open(command.session);
 }
 
-void HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start,
-                               std::function<void()> cancel) {
+PushId HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start,
+                                 std::function<void()> cancel) {
   const PushName name = {header.session, header.sequence, attempt};
   WaitingStream stream = {header, std::move(start), std::move(cancel)};
   stream.header.attempt = attempt;
@@ -85,24 +87,26 @@ void HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, Strea
     } else if (!never.ok()) {
       push = never;
     } else {
-      streams_.emplace(name, std::move(stream));
-      return;
+      const auto id = streams_.Add(name, stream, told_.IsOpen(name.session));
+      if (id.ok()) return *id;
+      push = id.status();
     }
   }
   stream.start(std::move(push));
+  return PushId();
 }
 
-bool HolderFollower::CancelPush(const PushName& name) {
-  decltype(streams_)::node_type stream;  // freed without the mutex
+bool HolderFollower::CancelPush(PushId id) {
+  absl::optional<WaitingStream> stream;  // freed without the mutex
   absl::MutexLock lock(&mu_);
-  stream = streams_.extract(name);
-  return !stream.empty();
+  stream = streams_.Take(id);
+  return stream.has_value();
 }
 
 std::vector<HolderFollower::StreamCallback> HolderFollower::GoOnTo(const PushName& name) {
   std::vector<StreamCallback> passed;
   told_.GoOnTo(name);
-  for (WaitingStream& stream : TakeUpTo(name, streams_)) passed.push_back(std::move(stream.start));
+  for (WaitingStream& stream : streams_.TakeUpTo(name)) passed.push_back(std::move(stream.start));
   return passed;
 }
 
@@ -113,14 +117,14 @@ void HolderFollower::Do(const AdmitPush& command) {
   std::unique_ptr<PendingPush> push;
   {
     absl::MutexLock lock(&mu_);
-    auto stream = streams_.extract(command.name);
+    auto stream = streams_.Take(command.name);
     passed = GoOnTo(command.name);
     why = told_.WhyNever(command.name);
-    if (stream.empty()) {
+    if (!stream.has_value()) {
       admitted_.emplace(command.name, command);
     } else {
-      start = std::move(stream.mapped().start);
-      push = Start(command, stream.mapped());
+      start = std::move(stream->start);
+      push = Start(command, *stream);
     }
   }
   for (const StreamCallback& one : passed) one(why);
@@ -225,7 +229,7 @@ std::shared_ptr<const Snapshot> HolderFollower::newest(uint64_t end) const {
 
 // ---- Pulls ----
 
-void HolderFollower::Pull(const PullName& name, PullCallback done) {
+PullId HolderFollower::Pull(const PullName& name, PullCallback done) {
   absl::StatusOr<PullResult> result;
   {
     absl::MutexLock lock(&mu_);
@@ -236,20 +240,20 @@ void HolderFollower::Pull(const PullName& name, PullCallback done) {
     } else if (!never.ok()) {
       result = never;
     } else {
-      pulls_.emplace(name, std::move(done));
-      return;
+      const auto id = pulls_.Add(name, done, told_.IsOpen(name.session));
+      if (id.ok()) return *id;
+      result = id.status();
     }
   }
   done(result);
+  return PullId();
 }
 
-bool HolderFollower::CancelPull(const PullName& name) {
-  PullCallback done;  // freed without the mutex
+bool HolderFollower::CancelPull(PullId id) {
+  absl::optional<PullCallback> done;  // freed without the mutex
   absl::MutexLock lock(&mu_);
-  const auto pull = pulls_.extract(name);
-  if (pull.empty()) return false;
-  done = std::move(pull.mapped());
-  return true;
+  done = pulls_.Take(id);
+  return done.has_value();
 }
 
 void HolderFollower::Do(const DropPull& command) {
@@ -260,7 +264,7 @@ void HolderFollower::Do(const DropPull& command) {
     absl::MutexLock lock(&mu_);
     told_.Drop(command.pull);
     why = told_.WhyNever(command.pull);
-    pulls = TakeUpTo(command.pull, pulls_);
+    pulls = pulls_.TakeUpTo(command.pull);
     released = TakeUpTo(command.pull, released_);
   }
   for (const PullCallback& done : pulls) done(why);
@@ -272,14 +276,44 @@ void HolderFollower::Do(const ReleasePull& command) {
   {
     absl::MutexLock lock(&mu_);
     result = holder_.Release(command.header);
-    const auto pull = pulls_.extract(command.pull);
-    if (pull.empty()) {
+    auto pull = pulls_.Take(command.pull);
+    if (!pull.has_value()) {
       released_.emplace(command.pull, std::move(result));
       return;
     }
-    done = std::move(pull.mapped());
+    done = *std::move(pull);
   }
   done(result);
+}
+
+// ---- The end of what waits ----
+
+void HolderFollower::EndEarlier(SessionId base) {
+  std::vector<EarlyStreams::Ended> streams;
+  std::vector<EarlyPulls::Ended> pulls;
+  {
+    absl::MutexLock lock(&mu_);
+    streams = streams_.TakeEarlier(base);
+    pulls = pulls_.TakeEarlier(base);
+  }
+  End(streams, pulls);
+}
+
+void HolderFollower::EndUnknown() {
+  std::vector<EarlyStreams::Ended> streams;
+  std::vector<EarlyPulls::Ended> pulls;
+  {
+    absl::MutexLock lock(&mu_);
+    streams = streams_.TakeUnknown();
+    pulls = pulls_.TakeUnknown();
+  }
+  End(streams, pulls);
+}
+
+void HolderFollower::End(const std::vector<EarlyStreams::Ended>& streams,
+                         const std::vector<EarlyPulls::Ended>& pulls) {
+  for (const auto& stream : streams) stream.call.start(stream.why);
+  for (const auto& pull : pulls) pull.call(pull.why);
 }
 
 std::vector<HolderFollower::Arrival> HolderFollower::StopArrivals(SessionId session) {
@@ -305,9 +339,9 @@ void HolderFollower::Do(const EndSession& command) {
     absl::MutexLock lock(&mu_);
     arrivals = StopArrivals(command.session);
     dropped = holder_.TakeSession(command.session, command.keep);
-    streams = TakeUpTo(LastPushOf(command.session), streams_);
+    streams = streams_.TakeUpTo(LastPushOf(command.session));
     TakeUpTo(LastPushOf(command.session), admitted_);
-    pulls = TakeUpTo(LastPullOf(command.session), pulls_);
+    pulls = pulls_.TakeUpTo(LastPullOf(command.session));
     released = TakeUpTo(LastPullOf(command.session), released_);
     told_.End(command.session);
     why = told_.WhyNever(LastPullOf(command.session));

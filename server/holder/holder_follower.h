@@ -28,6 +28,7 @@
 #include "common/base/executor.h"
 #include "common/base/parallel.h"
 #include "server/aggregation/pending_push.h"
+#include "server/holder/early_calls.h"
 #include "server/holder/held_rows.h"
 #include "server/holder/holder.h"
 #include "server/holder/holder_commands.h"
@@ -69,25 +70,32 @@ class HolderFollower {
   // A worker's stream has brought its header. `start` is called once, when the push is admitted; an
   // attempt has one stream. The stream waits at its header until then. CANCELLED if the sequencer
   // has dropped it, or has gone on to a later push of the session; UNKNOWN_SESSION if the session
-  // has ended. Both also if that was before the stream came. `cancel`, if any, may be called from
-  // then on until EndPush() has returned, if the push is dropped or its session ends.
-  void BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start,
-                 std::function<void()> cancel = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
+  // has ended, or is never opened. Both also if that was before the stream came. BAD_ARGUMENT if
+  // too many wait (early_calls.h). `cancel`, if any, may be called from then on until EndPush() has
+  // returned, if the push is dropped or its session ends. Returns an id for CancelPush(), or 0 if
+  // the stream did not wait: `start` was called before this returned.
+  PushId BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start,
+                   std::function<void()> cancel = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
   // The call of a stream that waits at its header has ended. Returns whether it waited: then
   // `start` is never called. If not, `start` has been called, or another thread is about to call
   // it.
-  bool CancelPush(const PushName& name) ABSL_LOCKS_EXCLUDED(mu_);
+  bool CancelPush(PushId id) ABSL_LOCKS_EXCLUDED(mu_);
   // Its payload is here, or `fault` is the error that was found in it. Returns the answer to the
   // stream: OK if the part is taken, or the error in it; or CANCELLED or UNKNOWN_SESSION, as above,
   // if the push was dropped meanwhile or its session has ended: then nothing happens.
   absl::Status EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // `done` is called once, when the pull is released. CANCELLED if the sequencer has dropped it,
-  // UNKNOWN_SESSION if its session has ended. Both also if that was before the pull came.
-  void Pull(const PullName& name, PullCallback done) ABSL_LOCKS_EXCLUDED(mu_);
+  // `done` is called once, when the pull is released. Errors and the id are those of BeginPush().
+  PullId Pull(const PullName& name, PullCallback done) ABSL_LOCKS_EXCLUDED(mu_);
   // The call of a pull that waits has ended. Returns whether it waited, as CancelPush() does.
-  bool CancelPull(const PullName& name) ABSL_LOCKS_EXCLUDED(mu_);
+  bool CancelPull(PullId id) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The log's sessions have the numbers after `base`. Ends what waits for others, now and from now
+  // on: UNKNOWN_SESSION.
+  void EndEarlier(SessionId base) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends what waits for a session of which the log says nothing, at the second call.
+  void EndUnknown() ABSL_LOCKS_EXCLUDED(mu_);
 
   // EndJob's, once it has come.
   absl::optional<int> exit_code() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -109,6 +117,8 @@ class HolderFollower {
     StreamCallback start;
     std::function<void()> cancel;
   };
+  using EarlyStreams = EarlyCalls<PushId, PushName, WaitingStream>;
+  using EarlyPulls = EarlyCalls<PullId, PullName, PullCallback>;
   struct Arrival {
     AdmitPush admitted;
     std::function<void()> cancel;  // or null
@@ -133,6 +143,8 @@ class HolderFollower {
   void Do(const SummarizeTensor& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const EndJob& command) ABSL_LOCKS_EXCLUDED(mu_);
 
+  static void End(const std::vector<EarlyStreams::Ended>& streams,
+                  const std::vector<EarlyPulls::Ended>& pulls);
   static void Cancel(const Arrival& arrival) {
     if (arrival.cancel) arrival.cancel();
   }
@@ -162,10 +174,10 @@ class HolderFollower {
   Holder holder_ ABSL_GUARDED_BY(mu_);
   ToldNames told_ ABSL_GUARDED_BY(mu_);
   absl::optional<int> exit_code_ ABSL_GUARDED_BY(mu_);
-  std::map<PushName, WaitingStream> streams_ ABSL_GUARDED_BY(mu_);  // not admitted yet
-  std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);     // their streams have not come
+  EarlyStreams streams_ ABSL_GUARDED_BY(mu_);                    // not admitted yet
+  std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);  // their streams have not come
   std::map<PushId, Arrival> arriving_ ABSL_GUARDED_BY(mu_);
-  std::map<PullName, PullCallback> pulls_ ABSL_GUARDED_BY(mu_);   // not released yet
+  EarlyPulls pulls_ ABSL_GUARDED_BY(mu_);                         // not released yet
   std::map<PullName, PullResult> released_ ABSL_GUARDED_BY(mu_);  // that have not come
   // Only the executor's tasks use them, once the model is open.
   ModelExecutor* model_ = nullptr;        // the holder's

@@ -30,6 +30,7 @@ class ToldNames {
   absl::Status WhyNever(const PushName& push) const;
   absl::Status WhyNever(const PullName& pull) const;
 
+  bool IsOpen(SessionId session) const { return open_.count(session) > 0; }
   // The open sessions of which it keeps something.
   size_t sessions() const { return open_.size(); }
 

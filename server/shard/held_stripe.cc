@@ -29,23 +29,9 @@ void HeldStripe::Drain() {
 void HeldStripe::Listen(SessionListener listener) { listener_ = std::move(listener); }
 
 void HeldStripe::Execute(const HolderCommand& command) {
-  if (const auto* const open = std::get_if<OpenSession>(&command)) {
-    {
-      absl::MutexLock lock(&mu_);
-      open_.insert(open->session);
-      pushes_.Open(open->session);
-      pulls_.Open(open->session);
-    }
-    listener_.open(*open);
-  }
+  if (const auto* const open = std::get_if<OpenSession>(&command)) listener_.open(*open);
   follower_.Execute(command);
-  if (const auto* const end = std::get_if<EndSession>(&command)) {
-    {
-      absl::MutexLock lock(&mu_);
-      open_.erase(end->session);
-    }
-    listener_.end(end->session);
-  }
+  if (const auto* const end = std::get_if<EndSession>(&command)) listener_.end(end->session);
 }
 
 StripeFigures HeldStripe::Describe() const {
@@ -60,41 +46,6 @@ StripeFigures HeldStripe::Describe() const {
     if (figures.pulling.size() < StripeFigures::kMostPulling) figures.pulling.push_back(session);
   }
   return figures;
-}
-
-void HeldStripe::EndUnknown() {
-  std::vector<PushId> pushes;
-  std::vector<PullId> pulls;
-  {
-    absl::MutexLock lock(&mu_);
-    pushes = pushes_.Tick();
-    pulls = pulls_.Tick();
-  }
-  EndCalls(pushes, pulls);
-}
-
-void HeldStripe::EndEarlier(SessionId base) {
-  std::vector<PushId> pushes;
-  std::vector<PullId> pulls;
-  {
-    absl::MutexLock lock(&mu_);
-    pushes = pushes_.Begin(base);
-    pulls = pulls_.Begin(base);
-  }
-  EndCalls(pushes, pulls);
-}
-
-void HeldStripe::EndCalls(const std::vector<PushId>& pushes, const std::vector<PullId>& pulls) {
-  for (const PushId id : pushes) {
-    const auto push = TakePush(id);
-    const bool waits = push.has_value() && follower_.CancelPush(push->name);
-    if (waits) push->end(EarlyPushes::Unknown(push->name.session));
-  }
-  for (const PullId id : pulls) {
-    const auto pull = TakePull(id);
-    const bool waits = pull.has_value() && follower_.CancelPull(pull->name);
-    if (waits) pull->end(EarlyPulls::Unknown(pull->name.session));
-  }
 }
 
 // ---- Offers of parameters, which are pushes of the sequence 0 here ----
@@ -113,7 +64,7 @@ PushId HeldStripe::BeginInitialize(SessionId session, uint32_t attempt,
     if (!push.ok()) return start(push.status());
     start(InitializeStart{*std::move(push), {}});
   };
-  return Await(header, begin, std::move(cancel));
+  return follower_.BeginPush(header, attempt, begin, std::move(cancel));
 }
 
 PushId HeldStripe::FinishInitialize(std::unique_ptr<PendingPush> parameters,
@@ -148,42 +99,7 @@ PushId HeldStripe::BeginPush(const absl::StatusOr<PushHeader>& header, PushStart
   name.attachments = nullptr;
   name.running_means = nullptr;
   name.encodings.reset();
-  return Await(name, begin, std::move(cancel));
-}
-
-PushId HeldStripe::Await(const PushHeader& header, HolderFollower::StreamCallback start,
-                         std::function<void()> cancel) {
-  const PushName name = {header.session, header.sequence, header.attempt};
-  absl::StatusOr<PushId> id;
-  {
-    absl::MutexLock lock(&mu_);
-    id = pushes_.Add({name, start}, open_.count(name.session) > 0);
-  }
-  if (!id.ok()) {
-    start(id.status());
-    return PushId();
-  }
-  const auto begin = [this, id = *id, start = std::move(start)](auto push) {
-    TakePush(id);
-    start(std::move(push));
-  };
-  follower_.BeginPush(header, header.attempt, begin, std::move(cancel));
-  return *id;
-}
-
-absl::optional<HeldStripe::EarlyPushes::Call> HeldStripe::TakePush(PushId id) {
-  absl::MutexLock lock(&mu_);
-  return pushes_.Remove(id);
-}
-
-absl::optional<HeldStripe::EarlyPulls::Call> HeldStripe::TakePull(PullId id) {
-  absl::MutexLock lock(&mu_);
-  return pulls_.Remove(id);
-}
-
-bool HeldStripe::CancelPush(PushId id) {
-  const auto push = TakePush(id);
-  return push.has_value() && follower_.CancelPush(push->name);
+  return follower_.BeginPush(name, name.attempt, begin, std::move(cancel));
 }
 
 absl::Status HeldStripe::End(std::unique_ptr<PendingPush> push, const absl::Status& fault) {
@@ -220,29 +136,11 @@ void HeldStripe::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
 // ---- Pulls ----
 
 PullId HeldStripe::Pull(const PullRequest& request, PullCallback done) {
-  const PullName name = {request.session, request.number};
-  absl::StatusOr<PullId> id =
-      MakeError(Reason::kBadArgument,
-                "field number is 0, expected a number from 1 on, as with several "
-                "servers each pull has one");
-  if (name.number != 0) {
-    absl::MutexLock lock(&mu_);
-    id = pulls_.Add({name, done}, open_.count(name.session) > 0);
-  }
-  if (!id.ok()) {
-    done(id.status());
-    return PullId();
-  }
-  follower_.Pull(name, [this, id = *id, done = std::move(done)](const auto& result) {
-    TakePull(id);
-    done(result);
-  });
-  return *id;
-}
-
-bool HeldStripe::CancelPull(PullId id) {
-  const auto pull = TakePull(id);
-  return pull.has_value() && follower_.CancelPull(pull->name);
+  if (request.number != 0) return follower_.Pull({request.session, request.number}, done);
+  done(MakeError(Reason::kBadArgument,
+                 "field number is 0, expected a number from 1 on, as with several "
+                 "servers each pull has one"));
+  return PullId();
 }
 
 }  // namespace sluice

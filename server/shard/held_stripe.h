@@ -7,15 +7,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/parallel.h"
 #include "server/holder/holder_follower.h"
-#include "server/shard/early_calls.h"
 #include "server/shard/executors.h"
 #include "server/shard/parameter_store.h"
 #include "server/state/server_status.h"
@@ -44,7 +39,7 @@ class HeldStripe final : public ParameterStore {
 
   void Listen(SessionListener listener);  // once, before the first command
   // Executes the next command of the log, which CommandCheck has let through. One thread at a time.
-  void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Execute(const HolderCommand& command);
   // EndJob's, once it has come.
   absl::optional<int> exit_code() const { return follower_.exit_code(); }
   StripeFigures Describe() const;
@@ -52,32 +47,32 @@ class HeldStripe final : public ParameterStore {
   // The sessions of the sequencer's incarnation have the numbers after `base`. Ends the calls of
   // earlier ones, now and from now on: UNKNOWN_SESSION. Their workers may not know yet that the
   // sequencer went back. Call it before the first command.
-  void EndEarlier(SessionId base) ABSL_LOCKS_EXCLUDED(mu_);
+  void EndEarlier(SessionId base) { follower_.EndEarlier(base); }
   // Ends the calls of sessions of which the log says nothing, at the second call: UNKNOWN_SESSION.
   // Call it every few seconds while the log comes in.
-  void EndUnknown() ABSL_LOCKS_EXCLUDED(mu_);
+  void EndUnknown() { follower_.EndUnknown(); }
 
   // The sequencer judges offers.
   absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session,
                                                                uint32_t attempt) override;
   PushId BeginInitialize(SessionId session, uint32_t attempt, InitializeStartCallback start,
-                         std::function<void()> cancel) override ABSL_LOCKS_EXCLUDED(mu_);
+                         std::function<void()> cancel) override;
   PushId FinishInitialize(std::unique_ptr<PendingPush> parameters,
                           InitializeCallback done) override;
   void AbandonInitialize(std::unique_ptr<PendingPush> parameters) override;
 
   // A push that has come is answered PART_TAKEN.
   PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                   std::function<void()> cancel) override ABSL_LOCKS_EXCLUDED(mu_);
-  bool CancelPush(PushId id) override ABSL_LOCKS_EXCLUDED(mu_);
+                   std::function<void()> cancel) override;
+  bool CancelPush(PushId id) override { return follower_.CancelPush(id); }
   PushId FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) override;
   void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
                   PushCallback done) override;
   void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) override;
   bool CancelGathering(PushId /*id*/) override { return false; }
 
-  PullId Pull(const PullRequest& request, PullCallback done) override ABSL_LOCKS_EXCLUDED(mu_);
-  bool CancelPull(PullId id) override ABSL_LOCKS_EXCLUDED(mu_);
+  PullId Pull(const PullRequest& request, PullCallback done) override;
+  bool CancelPull(PullId id) override { return follower_.CancelPull(id); }
   std::shared_ptr<const Snapshot> Newest(uint64_t end) const override {
     return follower_.newest(end);
   }
@@ -94,16 +89,6 @@ class HeldStripe final : public ParameterStore {
   const SpanListener& on_span() const override { return on_span_; }
 
  private:
-  using EarlyPushes = EarlyCalls<PushId, PushName>;
-  using EarlyPulls = EarlyCalls<PullId, PullName>;
-
-  void EndCalls(const std::vector<PushId>& pushes, const std::vector<PullId>& pulls)
-      ABSL_LOCKS_EXCLUDED(mu_);
-
-  PushId Await(const PushHeader& header, HolderFollower::StreamCallback start,
-               std::function<void()> cancel) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::optional<EarlyPushes::Call> TakePush(PushId id) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::optional<EarlyPulls::Call> TakePull(PullId id) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status End(std::unique_ptr<PendingPush> push, const absl::Status& fault);
 
   const SnapshotMemory memory_;
@@ -114,10 +99,6 @@ class HeldStripe final : public ParameterStore {
   const SpanListener on_span_;
   SessionListener listener_;
   HolderFollower follower_;
-  absl::Mutex mu_;
-  std::set<SessionId> open_ ABSL_GUARDED_BY(mu_);
-  EarlyPushes pushes_ ABSL_GUARDED_BY(mu_);
-  EarlyPulls pulls_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

@@ -87,7 +87,7 @@ MUTANTS = {
     "old_snapshot_published_elsewhere": ("holder", "Publish([[made.next]]);", "std::const_pointer_cast<Snapshot>(made.current)"),
     "orders_reported_for_others": ("holder", "if (!std::all_of(carried_.begin(), carried_.end(), is_there)) return absl::nullopt;", "for (auto& one : carried_) one = report;"),
     "published_after_pulls": ("shard", "others_.Send(PublishStep());\n  if (work.action.contribution.has_value()) {\n    coordinator_.OnAccumulated(*work.action.contribution, completions);\n  }\n  holder_.Publish(std::move(made));\n  coordinator_.OnApplied(director_->norms(), completions);", "if (work.action.contribution.has_value()) { coordinator_.OnAccumulated(*work.action.contribution, completions); } holder_.Publish(std::move(made)); coordinator_.OnApplied(director_->norms(), completions); others_.Send(PublishStep());"),
-    "pulls_wait_after_drop": ("holder", "pulls = TakeUpTo(command.pull, pulls_);", ""),
+    "pulls_wait_after_drop": ("holder", "pulls = pulls_.TakeUpTo(command.pull);", ""),
     "refusal_not_told_to_others": ("shard", "if (!whole->refused.ok()) Send(DropPush{report.push, push->second.name});", ""),
     "refused_pull_not_dropped": ("shard", "if (!result.ok()) DropPull(name);", ""),
     "released_pull_not_kept": ("holder", "released_.emplace(command.pull, std::move(result));", ""),

@@ -4,6 +4,7 @@
 #define SLUICE_TESTS_SIMULATION_SIMULATED_CALLS_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct PushPart {
   bool refused = false;                  // it ended at its header, with an error
   std::unique_ptr<PendingPush> pending;  // while it arrives
   bool has_rows = false;                 // they were sent
+  PushId waits = {};                     // at its header
 };
 
 struct SimulatedPush {
@@ -56,6 +58,7 @@ struct SimulatedPush {
 
 struct PullPart {
   CallState state = CallState::kNotSent;
+  PullId waits;
   absl::StatusOr<PullResult> result;
   bool judged = false;
 };
@@ -81,8 +84,9 @@ struct SimulatedOffer {
   Reason expected = Reason::kNone;  // the answer to its header
   bool begun = false;               // the shard has taken it, and it has not broken off there
   PushId gathers;
-  int waiting = 0;             // streams at the doors of other servers
-  std::vector<uint32_t> late;  // servers to which the streams come when it is over
+  int waiting = 0;                   // streams at the doors of other servers
+  std::map<uint32_t, PushId> waits;  // theirs, by server
+  std::vector<uint32_t> late;        // servers to which the streams come when it is over
   bool over = false;
   int answers = 0;
   absl::StatusOr<InitializeOutcome> outcome = absl::UnknownError("not answered");

@@ -87,7 +87,8 @@ void World::OfferToHolder(const OfferPtr& offer, uint32_t server) {
     if (part.ok()) TakeOffer(offer, server, *std::move(part));
   };
   ++offer->waiting;
-  servers_->holder(server).BeginPush(offer->header, offer->header.attempt, start);
+  offer->waits[server] =
+      servers_->holder(server).BeginPush(offer->header, offer->header.attempt, start);
 }
 
 // A part may be sent. Then it comes at some time.
@@ -140,9 +141,8 @@ void World::EndOffer(const OfferPtr& offer) {
 // Of a session that has never joined the other servers hear nothing.
 void World::CancelOffer(SimulatedOffer& offer) {
   if (!HasJoined(offer.header.session)) {
-    const PushName name = {offer.header.session, Sequence(), offer.header.attempt};
     for (uint32_t server = 1; server < servers_->count(); ++server) {
-      if (servers_->holder(server).CancelPush(name)) --offer.waiting;
+      if (servers_->holder(server).CancelPush(offer.waits[server])) --offer.waiting;
     }
   }
 }

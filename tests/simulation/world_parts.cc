@@ -24,7 +24,8 @@ void World::BeginPart(uint64_t number, uint32_t server) {
   const auto start = [this, number, server](absl::StatusOr<std::unique_ptr<PendingPush>> part) {
     HearPart(number, server, std::move(part));
   };
-  servers_->holder(server).BeginPush(push.header, push.header.attempt, start);
+  const PushId waits = servers_->holder(server).BeginPush(push.header, push.header.attempt, start);
+  push.parts[server].waits = waits;
 }
 
 void World::HearPart(uint64_t number, uint32_t server,
@@ -55,8 +56,8 @@ void World::CancelParts(uint64_t number) {
     const bool waits = part.state == CallState::kWaits;
     part.state = CallState::kEnded;
     if (!waits) continue;
-    const PushName name = {push.header.session, push.header.sequence, push.header.attempt};
-    Expect("a stream that waited was cancelled", servers_->holder(server).CancelPush(name), true);
+    Expect("a stream that waited was cancelled", servers_->holder(server).CancelPush(part.waits),
+           true);
   }
 }
 

@@ -49,14 +49,16 @@ void World::PullPartOf(uint64_t number, uint32_t server) {
   pull.parts[server].state = CallState::kWaits;
   Note([&] { return absl::StrCat("pull ", number, " comes to server ", server); });
   const PullName name = {pull.request.session, pull.request.number};
-  servers_->holder(server).Pull(name, [this, number, server](const auto& result) {
-    PullPart& part = pulls_.at(number)->parts[server];
-    if (part.state != CallState::kWaits) {
-      return Fail(absl::StrCat("pull ", number, " was answered twice by server ", server));
-    }
-    part.state = CallState::kEnded;
-    part.result = result;
-  });
+  const PullId waits =
+      servers_->holder(server).Pull(name, [this, number, server](const auto& result) {
+        PullPart& part = pulls_.at(number)->parts[server];
+        if (part.state != CallState::kWaits) {
+          return Fail(absl::StrCat("pull ", number, " was answered twice by server ", server));
+        }
+        part.state = CallState::kEnded;
+        part.result = result;
+      });
+  pull.parts[server].waits = waits;
 }
 
 void World::CancelPull(uint64_t number) {
@@ -88,8 +90,8 @@ bool World::CheckPullPart(uint64_t number, uint32_t server) {
       if (HasJoined(session)) {
         Fail(absl::StrCat("pull ", number, " waits at server ", server, " without reason"));
       } else {  // of such a session the other servers never hear
-        const PullName name = {session, pull.request.number};
-        Expect("a pull that waited was cancelled", servers_->holder(server).CancelPull(name), true);
+        Expect("a pull that waited was cancelled", servers_->holder(server).CancelPull(part.waits),
+               true);
       }
       return false;
     default:

@@ -44,7 +44,7 @@ struct FollowerWorld {
     PushHeader header;
     header.session = kPush.session;
     header.sequence = kPush.sequence;
-    follower_.BeginPush(
+    waits_ = follower_.BeginPush(
         header, attempt,
         [this](absl::StatusOr<std::unique_ptr<PendingPush>> push) {
           ++starts_;
@@ -164,6 +164,7 @@ struct FollowerWorld {
                            &storage_};
   LocalLink link_{follower_};
   uint64_t pushes_ = 1;
+  PushId waits_;  // the latest stream's, if it waited
   int starts_ = 0;
   int cancels_ = 0;
   absl::Status answer_;  // to the latest stream
@@ -406,11 +407,12 @@ TEST_F(HolderFollowerTest, NeverStartsAStreamThatIsCancelled) {
   PushHeader header;
   header.session = kPush.session;
   header.sequence = kPush.sequence;
-  follower_.BeginPush(header, 0, [this, alive](const auto& /*push*/) { ++starts_; });
+  const PushId id =
+      follower_.BeginPush(header, 0, [this, alive](const auto& /*push*/) { ++starts_; });
   EXPECT_EQ(alive.use_count(), 2);
-  EXPECT_TRUE(follower_.CancelPush(kPush));
+  EXPECT_TRUE(follower_.CancelPush(id));
   EXPECT_EQ(alive.use_count(), 1);
-  EXPECT_FALSE(follower_.CancelPush(kPush));
+  EXPECT_FALSE(follower_.CancelPush(id));
   link_.Send(AdmitPush{PushId(1), kPush});
   link_.Send(EndSession{kPush.session});
   EXPECT_EQ(starts_, 0);
@@ -418,10 +420,10 @@ TEST_F(HolderFollowerTest, NeverStartsAStreamThatIsCancelled) {
 
 TEST_F(HolderFollowerTest, CancelsNoStreamThatHasStarted) {
   Begin();
-  EXPECT_FALSE(follower_.CancelPush(Attempt(1)));
+  const PushId id = waits_;
   link_.Send(AdmitPush{PushId(1), kPush});
   EXPECT_EQ(starts_, 1);
-  EXPECT_FALSE(follower_.CancelPush(kPush));
+  EXPECT_FALSE(follower_.CancelPush(id));
   End({3, 4});
   EXPECT_EQ(haves_.size(), 1u);
 }
@@ -429,13 +431,13 @@ TEST_F(HolderFollowerTest, CancelsNoStreamThatHasStarted) {
 TEST_F(HolderFollowerTest, NeverAnswersAPullThatIsCancelled) {
   PublishFirst({1, 2});
   const auto alive = std::make_shared<int>();
-  follower_.Pull({kPush.session, 1},
-                 [this, alive](const auto& /*result*/) { answers_.emplace_back(); });
+  const PullId id = follower_.Pull(
+      {kPush.session, 1}, [this, alive](const auto& /*result*/) { answers_.emplace_back(); });
   EXPECT_EQ(alive.use_count(), 2);
-  EXPECT_FALSE(follower_.CancelPull({kPush.session, 2}));
-  EXPECT_TRUE(follower_.CancelPull({kPush.session, 1}));
+  EXPECT_FALSE(follower_.CancelPull(PullId(id.value() + 1)));
+  EXPECT_TRUE(follower_.CancelPull(id));
   EXPECT_EQ(alive.use_count(), 1);
-  EXPECT_FALSE(follower_.CancelPull({kPush.session, 1}));
+  EXPECT_FALSE(follower_.CancelPull(id));
   link_.Send(ReleasePull{{kPush.session, 1}, At(0)});
   link_.Send(EndSession{kPush.session});
   EXPECT_THAT(answers_, IsEmpty());

@@ -103,7 +103,7 @@ void LeadingWorld::SendToHolder(uint32_t server, const CallPtr& call) {
       holder(server).EndPush(std::move(*shared), added).IgnoreError();
     });
   };
-  follower.BeginPush(call->header, call->header.attempt, start);
+  call->elsewhere[server] = follower.BeginPush(call->header, call->header.attempt, start);
 }
 
 void LeadingWorld::SendToShard(const CallPtr& call) {
@@ -187,7 +187,7 @@ void LeadingWorld::EndOwn(StripedCall& call) {
 void LeadingWorld::Break(StripedCall& call) {
   call.broken = true;
   for (uint32_t server = 1; server < servers(); ++server) {
-    holder(server).CancelPush({call.header.session, call.header.sequence, call.header.attempt});
+    holder(server).CancelPush(call.elsewhere[server]);
   }
   if (call.waits != PushId()) {
     shard_->CancelPush(call.waits);

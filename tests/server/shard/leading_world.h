@@ -36,9 +36,10 @@ struct Gradient {
 struct StripedCall {
   PushHeader header;
   Gradient gradient;
-  bool broken = false;  // its worker has given it up
-  PushId waits;         // at the shard: at its header
-  PushId gathers;       // there: for the others' parts
+  bool broken = false;                   // its worker has given it up
+  PushId waits;                          // at the shard: at its header
+  PushId gathers;                        // there: for the others' parts
+  std::map<uint32_t, PushId> elsewhere;  // at the headers of other servers
   std::unique_ptr<PendingPush> own;
   int answers = 0;
   int refused = 0;  // parts, by other servers
