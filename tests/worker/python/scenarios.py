@@ -75,6 +75,8 @@ def what_is_wrong(job):
     assert (error.code, error.reason) == ("INVALID_ARGUMENT", "BAD_OPTIMIZER"), (error.code, error.reason)
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
     expect(sluice.ModelError, "--checkpoint-dir", lambda: optimizer.load_state_dict({}))
+    expect(sluice.ModelError, "has joined the job with another optimizer",
+           lambda: sluice.DistributedOptimizer(sgd(linear()), job))
     expect(sluice.ModelError, "add them to the optimizer before", lambda: optimizer.add_param_group({}))
     expect(sluice.RemoteError, "after sluice_await_end", lambda: optimizer.report(loss=1))
     push(model, optimizer, 1)

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import weakref
-from typing import List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
 
 from sluice import _library
 from sluice._library import library
@@ -71,6 +71,7 @@ class Job:
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
         self._handle = handle
+        self._joined: Callable[[], Any] = lambda: None  # the client of the optimizer that has joined, or None
         self.is_server = bool(library.sluice_is_server(handle))
         self.speaks = bool(library.sluice_speaks(handle))
         if self.is_server:

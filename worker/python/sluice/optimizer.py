@@ -152,6 +152,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._norms = BatchNorms(None if local_steps else model, self._flat)
         self._client.keep_running_means(*self._norms.elements())
         self._client.call(library.sluice_join)
+        job._joined = weakref.ref(self._client)
         self._flat.scatter_values(frozen=True)
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
@@ -415,6 +416,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
 def _check_arguments(job: Job, kind: type, overlap: bool, local_steps: int) -> None:
     if job.is_server:
         raise ValueError("this process serves; call job.serve() instead of training")
+    joined = job._joined()
+    if joined is not None and not joined.left:
+        raise ModelError("this process has joined the job with another optimizer, and a job trains one model; give one "
+                         "optimizer all parameters, in groups if they differ, or call leave() of the other one before")
     if kind not in _OPTIMIZERS:
         names = ", ".join(known.__name__ for known in _OPTIMIZERS)
         raise ModelError(f"{kind.__name__} has no counterpart on the server, which has {names}; use one of them, "
