@@ -130,7 +130,7 @@ TEST(ScriptModelBuffersTest, ABufferThatTheScriptAssignsToIsThatOfTheModel) {
   const auto model = LoadScriptModel(path, SampleForm());
   FlatModel flat(*model);
   model->train();
-  for (int i = 0; i < 2; ++i) model->forward(torch::full({2, 1, 28, 28}, 4));
+  for (int i = 0; i < 2; ++i) model->forward(torch::full({2, 1, 28, 28}, 4.0));
   flat.CheckTensors();
   const LayoutRange& ema = *flat.layout().Find("ema");
   EXPECT_EQ(flat.GatherGradients().values[ema.offset], 3);
