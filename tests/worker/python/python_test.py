@@ -186,6 +186,12 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
     def test_a_gradient_outlives_its_optimizer(self):
         self.assertIn("gradient 6.0", self.play("keeps_a_gradient", 1))
 
+    def test_a_gradient_that_is_accumulated_with_overlap_is_an_error_that_ends_the_process(self):
+        ended = launch(2, [*SCENARIOS, "accumulates_with_overlap"])
+        self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+        self.assertIn("weight 0.0 step 2\n", ended.stdout)
+        self.assertIn("twice since the last step(); with overlap, call backward() once for each step()", ended.stderr)
+
     def test_schedulers_of_pytorch_hold_for_local_steps(self):
         self.assertIn(f"weight {1 - 0.5 - 0.25 - 0.125 - 0.0625}", self.play("schedules", 1))
 

@@ -137,6 +137,26 @@ def gradients_that_are_no_views(job):
         optimizer.last.disposition)
 
 
+def accumulates_with_overlap(job):
+    """A gradient of two backward() was sent in part after the first; step() says so, and the process can end."""
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model, overlap=True)
+    for times in (1, 2):
+        optimizer.zero_grad()
+        for _ in range(times):
+            model(torch.ones(1, 3)).sum().backward()
+        if times == 1:
+            optimizer.step()
+    expect(sluice.ModelError, "twice since the last step()", optimizer.step)
+    optimizer.zero_grad()
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    say("weight", model.weight[0, 0].item(), "step", optimizer.last.step)
+    model(torch.ones(1, 3)).sum().backward()
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+
+
 def sixteen_bits(job):
     """A model in bfloat16, whose steps are smaller than the last bit of its numbers."""
     model = linear(bias=0.5).bfloat16()

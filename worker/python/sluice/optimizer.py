@@ -301,6 +301,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._take_local_step(samples, value)
         else:
             self._check_options()
+            if self._overlap is not None:
+                self._overlap.check()
             self._flat.gather_gradients()
             if self._overlap is not None:
                 self._overlap.end()
@@ -644,6 +646,7 @@ class _Overlap:
         self._flat = flat
         self._client = client
         self._ready: Set[int] = set()
+        self._twice: Optional[str] = None  # what backward() has reached a second time
         self._sent = False
         self._pending: Optional[Tuple[int, int]] = None  # neighbouring elements [begin, end) that are ready and not sent
         self._accumulators: List[Any] = []  # hooks live as long as these
@@ -661,8 +664,8 @@ class _Overlap:
         if gradient is None or gradient.data_ptr() != member.gradient.data_ptr():
             return  # step() copies it
         if place in self._ready:
-            raise ModelError(f"backward() has reached {member.name} twice since the last step(); with overlap, call "
-                             "backward() once for each step(), or zero_grad() between them")
+            self._twice = member.name
+            return
         self._ready.add(place)
         if self._pending is not None and self._pending[0] == member.end:
             self._pending = (member.offset, self._pending[1])
@@ -680,8 +683,16 @@ class _Overlap:
             self._sent = True
         self._pending = None
 
+    def check(self) -> None:
+        """Raises what backward() had to. A hook must not: PyTorch then keeps the graph until the process's end, which
+        hangs, because Python ends before."""
+        if self._twice is not None:
+            raise ModelError(f"backward() has reached {self._twice} twice since the last step(); with overlap, call "
+                             "backward() once for each step(), or zero_grad() between them")
+
     def end(self) -> None:
         """Called before a push: what comes after it belongs to the next."""
+        self._twice = None
         self._ready.clear()
         self._pending = None
         self._sent = False
