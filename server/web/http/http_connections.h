@@ -15,9 +15,14 @@
 
 namespace sluice {
 
+// The most connections that a listener may have. libmicrohttpd takes 128 events from epoll at a
+// time, and when it got as many it waits for another event before it serves any of them. A
+// connection has one event at a time, and the library itself one.
+inline constexpr size_t kMostHttpConnections = 120;
+
 struct HttpLimits {
-  size_t connections = 128;  // at once; further ones are closed
-  size_t served = 96;        // of these; requests of the others get 503
+  size_t connections = kMostHttpConnections;  // at once, at most that; further ones are closed
+  size_t served = 96;                         // of these; requests of the others get 503
   // At once, of an address that is not loopback; of IPv6, of a network /64, which one peer may own.
   size_t of_one_address = 48;
   size_t streams = 64;  // of events, at once; further ones get 503

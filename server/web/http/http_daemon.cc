@@ -1,5 +1,6 @@
 #include "server/web/http/http_daemon.h"
 
+#include <glog/logging.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -52,6 +53,7 @@ struct HttpCallbacks {
 
 absl::StatusOr<std::unique_ptr<HttpDaemon>> HttpDaemon::Start(HttpSite& site,
                                                               Credentials credentials) {
+  CHECK_LE(site.limits.connections, kMostHttpConnections);
   std::unique_ptr<HttpDaemon> made(new HttpDaemon(site, std::move(credentials)));
   const Credentials& own = made->credentials_;
   unsigned flags =

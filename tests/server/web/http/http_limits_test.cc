@@ -1,11 +1,13 @@
 // Peers that want more than the listener gives.
 
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/web/http/http_server.h"
@@ -16,6 +18,8 @@ namespace sluice {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 constexpr char kOwn[] =
     "Host: localhost\r\nOrigin: http://localhost\r\nAuthorization: Bearer open sesame\r\n";
@@ -37,7 +41,12 @@ class HttpLimitsTest : public ::testing::Test {
                             return HttpText(200, std::string(64 << 20, 'x'));
                           }};
     const HttpRoute events{"GET", "/events", nullptr, &feed_};
-    auto started = StartHttpServer(options, {change, key, large, events});
+    const HttpRoute busy{"GET", "/busy", [this](const HttpRequest&) {
+                           busy_.Notify();
+                           free_.WaitForNotification();
+                           return HttpText(200, "");
+                         }};
+    auto started = StartHttpServer(options, {change, key, large, events, busy});
     ASSERT_THAT(started, IsOk());
     server_ = *std::move(started);
   }
@@ -69,7 +78,24 @@ class HttpLimitsTest : public ::testing::Test {
     }
   }
 
+  // How many connections were answered with each status, 0 for those that were closed, if so many
+  // have sent a request while the listener was busy. It finds all that it took ready at once.
+  std::map<int, size_t> AnswersToACrowd(size_t connections) {
+    std::vector<std::unique_ptr<RawClient>> crowd;
+    for (size_t i = 0; i < connections; ++i) {
+      crowd.push_back(Connect());
+      crowd.back()->Ask(i == 0 ? "GET /busy" : "GET /nowhere");
+      if (i == 0) busy_.WaitForNotification();
+    }
+    crowd.back()->ReadAll();  // it was the last, and is closed: the others were taken, or closed
+    free_.Notify();
+    std::map<int, size_t> answers;
+    for (const auto& peer : crowd) ++answers[peer->Status()];
+    return answers;
+  }
+
   HttpFeed feed_;
+  absl::Notification busy_, free_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -192,6 +218,21 @@ TEST_F(HttpLimitsTest, RequestsBeyondTheServedConnectionsGet503AndFurtherOnesAre
   open.push_back(Connect());
   EXPECT_EQ(Connect()->ReadAll(), "");
 }
+
+class HttpCrowdTest : public HttpLimitsTest, public ::testing::WithParamInterface<size_t> {};
+
+TEST_P(HttpCrowdTest, IsAnsweredAtOnceHoweverManyAreReadyTogether) {
+  HttpLimits limits;
+  limits.exchange = absl::Hours(1);  // no connection ends because it was served late
+  Serve(limits);
+  EXPECT_THAT(AnswersToACrowd(GetParam()),
+              UnorderedElementsAre(Pair(200, 1), Pair(404, limits.served - 1),
+                                   Pair(503, limits.connections - limits.served),
+                                   Pair(0, GetParam() - limits.connections)));
+  AwaitServed();
+}
+
+INSTANTIATE_TEST_SUITE_P(Connections, HttpCrowdTest, ::testing::Values(121, 128, 129, 200, 400));
 
 TEST_F(HttpLimitsTest, ASlowReaderOfEventsGetsTheNewestAndBlocksNobody) {
   Serve();
