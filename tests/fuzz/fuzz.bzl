@@ -6,11 +6,15 @@ def fuzz_target(name, deps, size = "small"):
     """Makes a test, or a fuzzer, of <name>.cc.
 
     Args:
-      name: of the target, of its source and of the folder of its kept inputs in corpus/.
+      name: of the target, of its source, of the folder of its findings in corpus/, and of the file of the inputs that
+        libFuzzer has chosen.
       deps: of the source.
       size: of the test.
     """
-    corpus = "corpus/" + name
+    corpus = native.glob([
+        "corpus/%s/*" % name,
+        "corpus/%s.base64" % name,
+    ])
     native.cc_test(
         name = name,
         size = size,
@@ -19,8 +23,8 @@ def fuzz_target(name, deps, size = "small"):
             ":fuzzing": [],
             "//conditions:default": UNOPTIMIZED,
         }),
-        args = [native.package_name() + "/" + corpus],
-        data = native.glob([corpus + "/*"]),
+        args = ["%s/%s" % (native.package_name(), file) for file in corpus],
+        data = corpus,
         linkstatic = True,  # one file, which can be run anywhere
         deps = deps + [
             ":input",
