@@ -119,7 +119,7 @@ def draw_job(dice, folder):
         flags += draw_local_steps(dice) if dice.random() < 0.2 else draw_guards(dice)
         flags += maybe(dice, 0.3, "--overlap")
     flags += maybe(dice, 0.4, "--shared-memory=off") + draw_disk(dice, folder)
-    flags += ["--no-test", "--quiet", f"--batch-size={dice.choice([1, 4, 32])}",
+    flags += ["--no-test", "--quiet", f"--batch-size={dice.choice([2, 4, 32])}",
               f"--max-steps={dice.choice([1, 20, 60])}", f"--servers={servers}"]
     return servers + workers, flags
 
