@@ -4,7 +4,6 @@
 
 #include "common/base/random.h"
 #include "common/base/thread_pool.h"
-#include "server/durable/stripe_directory.h"
 
 namespace sluice {
 namespace {
@@ -28,7 +27,7 @@ SequencerLinkOptions LinkOptionsOf(const HolderServerOptions& options, const Add
 }  // namespace
 
 HolderIncarnation::HolderIncarnation(const HolderServerOptions& options,
-                                     std::unique_ptr<StripeStorage> storage)
+                                     std::unique_ptr<StripeDirectory> storage)
     : storage_(std::move(storage)),
       stripe_(
           {options.index, options.servers}, options.snapshots,
@@ -38,7 +37,7 @@ HolderIncarnation::HolderIncarnation(const HolderServerOptions& options,
 
 absl::StatusOr<std::unique_ptr<HolderIncarnation>> HolderIncarnation::Start(
     const HolderServerOptions& options) {
-  std::unique_ptr<StripeStorage> storage;
+  std::unique_ptr<StripeDirectory> storage;
   if (!options.checkpoint_directory.empty()) {
     auto opened = StripeDirectory::Open(*options.files, options.checkpoint_directory,
                                         {options.index, options.servers}, options.durability);
@@ -61,7 +60,11 @@ absl::Status HolderIncarnation::Listen(const HolderServerOptions& options) {
   address_ = grpc_server_->address();
   SequencerLinkOptions link = LinkOptionsOf(options, address_);
   link.figures = [this] { return stripe_.Describe(); };
-  link.begin = [this](SessionId base) { stripe_.EndEarlier(base); };
+  if (storage_ != nullptr) link.found = storage_->found();
+  link.begin = [this](const std::string& job_id, SessionId base) {
+    if (storage_ != nullptr) storage_->NoteJob(job_id);
+    stripe_.EndEarlier(base);
+  };
   link_ = std::make_unique<SequencerLink>(
       std::move(link), [this](const HolderCommand& command) { stripe_.Execute(command); });
   return absl::OkStatus();

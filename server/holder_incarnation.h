@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/net/address.h"
-#include "server/holder/stripe_storage.h"
+#include "server/durable/stripe_directory.h"
 #include "server/holder_server.h"
 #include "server/rpc/server.h"
 #include "server/rpc/servers/sequencer_link.h"
@@ -34,11 +34,11 @@ class HolderIncarnation {
   SequencerLink& link() { return *link_; }
 
  private:
-  HolderIncarnation(const HolderServerOptions& options, std::unique_ptr<StripeStorage> storage);
+  HolderIncarnation(const HolderServerOptions& options, std::unique_ptr<StripeDirectory> storage);
 
   absl::Status Listen(const HolderServerOptions& options);
 
-  const std::unique_ptr<StripeStorage> storage_;  // or null
+  const std::unique_ptr<StripeDirectory> storage_;  // or null
   HeldStripe stripe_;
   Address address_;
   std::unique_ptr<GrpcServer> grpc_server_;

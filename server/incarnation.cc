@@ -57,7 +57,14 @@ void ServerIncarnation::LeadHolders() {
   shard_.Lead(holders_->links());
   holders_->Listen(
       [this](uint32_t holder, const HolderReport& report) { OnReport(holder, report); },
-      [this](const HolderLoss& loss) { OnLost(loss); });
+      [this](const HolderLoss& loss) { OnLost(loss); },
+      [this](uint32_t holder, const FoundFiles& found) { OnCame(holder, found); });
+}
+
+void ServerIncarnation::OnCame(uint32_t holder, const FoundFiles& found) {
+  if (durable_ == nullptr) return;
+  const absl::Status ours = durable_->CheckOther(holder, found);
+  if (!ours.ok()) OnLost({std::string(ours.message())});
 }
 
 void ServerIncarnation::OnLost(const HolderLoss& loss) {
@@ -80,7 +87,7 @@ void ServerIncarnation::OnReport(uint32_t holder, const HolderReport& report) {
 
 ServerIncarnation::~ServerIncarnation() {
   // Else the threads that recover and that write checkpoints may wait for the other servers.
-  if (holders_ != nullptr) shard_.StopWaiting(DrainingError());
+  if (holders_ != nullptr) StopWaiting(DrainingError());
   recovering_.Drain();
   grpc_server_ = nullptr;
   shard_.executors().Drain();
@@ -109,8 +116,7 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartWith(
   }
   std::unique_ptr<ServerIncarnation> made(
       new ServerIncarnation(options, std::move(durable), trace));
-  const bool has_checkpoint = made->durable_ != nullptr && made->durable_->restored() != nullptr;
-  const bool with_others = options.servers > 1 && has_checkpoint;
+  const bool with_others = options.servers > 1 && made->durable_ != nullptr;
   if (with_others) made->shard_.BeginRecovery();
   absl::Status started = with_others ? absl::OkStatus() : made->RecoverAnd(go_on);
   if (started.ok()) started = made->Listen(options);
@@ -127,6 +133,7 @@ absl::Status ServerIncarnation::RecoverAnd(const Continue& go_on) {
 
 void ServerIncarnation::RecoverWithOthers(Continue go_on) {
   recovering_.Run([this, go_on = std::move(go_on)] {
+    if (!holders_->AwaitAll() || !lost_holder().why.empty()) return;
     const absl::Status recovered = RecoverAnd(go_on);
     if (recovered.ok()) {
       shard_.EndRecovery();
@@ -178,14 +185,19 @@ std::string ServerIncarnation::away_holder() const {
   return holders_ == nullptr ? std::string() : holders_->Away();
 }
 
+void ServerIncarnation::StopWaiting(const absl::Status& why) {
+  if (holders_ != nullptr) holders_->StopAwaiting();
+  shard_.StopWaiting(why);
+}
+
 void ServerIncarnation::EndHolders(int exit_code) {
   if (holders_ == nullptr) return;
-  shard_.StopWaiting(DrainingError());
+  StopWaiting(DrainingError());
   shard_.EndHolders(exit_code);
 }
 
 void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) {
-  if (holders_ != nullptr && shard_.recovers()) shard_.StopWaiting(why);
+  if (holders_ != nullptr && shard_.recovers()) StopWaiting(why);
   recovering_.Drain();
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(why);

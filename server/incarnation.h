@@ -27,8 +27,9 @@ namespace sluice {
 
 // Start(), StartAgain() and Shutdown() are called by one thread, the others by any.
 //
-// With several servers and a checkpoint, Start() returns before the state is restored. Restoring
-// goes on when the other servers have connected; workers wait. If it fails, lost_holder() says why.
+// With several servers and a directory, Start() returns before the state is restored. Restoring
+// goes on when the other servers have connected, and their directories are of the same job; workers
+// wait. If it fails, lost_holder() says why, and no file was changed.
 class ServerIncarnation {
  public:
   // Restores the state in options.durable.directory, if there is one, and listens on
@@ -61,7 +62,7 @@ class ServerIncarnation {
   // Which of the others has come and is not connected; empty: none is. See HolderLinks::Away().
   std::string away_holder() const;
   // Waits for no other server from now on, and makes no step.
-  void StopWaiting(const absl::Status& why) { shard_.StopWaiting(why); }
+  void StopWaiting(const absl::Status& why);
   // Makes no step from now on, and tells the other servers that the job is over: that they end with
   // that code. Once, before Shutdown().
   void EndHolders(int exit_code);
@@ -92,6 +93,7 @@ class ServerIncarnation {
   absl::Status Listen(const ServerOptions& options);
   void LeadHolders();
   void OnReport(uint32_t holder, const HolderReport& report) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnCame(uint32_t holder, const FoundFiles& found) ABSL_LOCKS_EXCLUDED(mu_);
   void OnLost(const HolderLoss& loss) ABSL_LOCKS_EXCLUDED(mu_);
 
   std::atomic<bool> deserted_{false};

@@ -29,7 +29,7 @@ struct flock LockOf(short type) {
 }
 
 std::string Contents(const FileDescriptor& file) {
-  char text[256];
+  char text[512];
   const ssize_t size = pread(file.get(), text, sizeof(text), 0);
   return std::string(absl::StripAsciiWhitespace({text, size < 0 ? size_t{0} : size_t(size)}));
 }
@@ -46,12 +46,18 @@ absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path
     return absl::FailedPreconditionError(
         absl::StrCat(path, " is held by ", Contents(file), "; stop it, or use another directory"));
   }
+  std::unique_ptr<FileLock> taken(new FileLock(path, std::move(file)));
+  const absl::Status named = taken->NameOwner(owner);
+  if (!named.ok()) return named;
+  return taken;
+}
+
+absl::Status FileLock::NameOwner(const std::string& owner) const {
   const std::string line = owner + "\n";
   const bool wrote =
-      ftruncate(file.get(), 0) == 0 &&
-      pwrite(file.get(), line.data(), line.size(), 0) == static_cast<ssize_t>(line.size());
-  if (!wrote) return CannotLock(path);
-  return std::unique_ptr<FileLock>(new FileLock(std::move(file)));
+      ftruncate(file_.get(), 0) == 0 &&
+      pwrite(file_.get(), line.data(), line.size(), 0) == static_cast<ssize_t>(line.size());
+  return wrote ? absl::OkStatus() : CannotLock(path_);
 }
 
 absl::StatusOr<bool> FileLock::IsHeld(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/base/file_descriptor.h"
@@ -22,13 +23,18 @@ class FileLock {
   static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path,
                                                         const std::string& owner);
 
+  // Writes another owner into the file.
+  absl::Status NameOwner(const std::string& owner) const;
+
   // Whether any process, this one included, holds the lock; false if there is no such file. It does
   // not take the lock, so it disturbs nobody. UNAVAILABLE if the system cannot tell.
   static absl::StatusOr<bool> IsHeld(const std::string& path);
 
  private:
-  explicit FileLock(FileDescriptor file) : file_(std::move(file)) {}
+  FileLock(std::string path, FileDescriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
+  const std::string path_;
   const FileDescriptor file_;
 };
 

@@ -1,7 +1,6 @@
 #include "server/durable/directory.h"
 
 #include <glog/logging.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 #include "common/checkpoint/numbered_name.h"
 #include "server/durable/format/checked_line.h"
 #include "server/durable/make_directory.h"
+#include "server/durable/this_server.h"
 
 namespace sluice {
 namespace {
@@ -24,11 +24,6 @@ namespace {
 constexpr char kIncarnationPrefix[] = "life-";
 constexpr char kDurableStep[] = "kept";
 constexpr char kReachedStep[] = "reached";
-std::string ThisProcess() {
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
-  return absl::StrCat("process ", getpid(), " on ", host);
-}
 
 }  // namespace
 
@@ -47,12 +42,11 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
   const absl::Status made = MakeDirectory(options.directory);
   if (!made.ok()) return made;
   std::unique_ptr<DurableDirectory> directory(new DurableDirectory(options, files));
-  auto lock = FileLock::Take(directory->PathOf(kLockName), ThisProcess());
+  auto lock = FileLock::Take(directory->PathOf(kLockName), ThisServer({0, options.servers}, ""));
   if (!lock.ok()) return lock.status();
   directory->lock_ = *std::move(lock);
   // The names of a killed server's files may not be on the disk yet. Once synced, they stay.
   absl::Status read = files.SyncDirectory(options.directory);
-  if (read.ok()) read = directory->checkpoints_.RemoveUnfinished();
   if (!read.ok()) return read;
   auto restored = directory->checkpoints_.LoadNewest();
   if (!restored.ok()) return restored.status();
@@ -63,8 +57,23 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
   }
   read = directory->ReadIncarnations();
   if (read.ok()) read = directory->CheckHistory();
+  if (read.ok()) read = directory->CheckFiles();
   if (!read.ok()) return read;
   return directory;
+}
+
+absl::Status DurableDirectory::CheckFiles() {
+  first_ = {options_.directory, options_.servers, job_id_, incarnation_};
+  if (restored_ != nullptr) {
+    first_.saved_by = std::max<uint32_t>(1, static_cast<uint32_t>(restored_->stripes.size()));
+  }
+  const auto found = FindFiles(files_, options_.directory);
+  return found.ok() ? CheckOneJob(first_, 0, *found) : found.status();
+}
+
+absl::Status DurableDirectory::RemoveLeftovers() {
+  for (const std::string& name : old_begins_) files_.Remove(PathOf(name)).IgnoreError();
+  return checkpoints_.RemoveUnfinished();
 }
 
 // Chooses this incarnation's number, which is higher than all earlier ones, and takes over their
@@ -94,7 +103,7 @@ absl::Status DurableDirectory::ReadIncarnations() {
     const bool known = restored_ != nullptr && began->first <= restored_->incarnations.current();
     if (!known) earlier_incarnations_.insert(*began);
     // An older checkpoint needs it, to tell which steps of the journals count after it.
-    if (known && began->first <= oldest) files_.Remove(PathOf(file)).IgnoreError();
+    if (known && began->first <= oldest) old_begins_.push_back(file);
   }
   incarnation_ = incarnation_.Next();
   if (restored_ != nullptr) job_id_ = restored_->job_id;
@@ -181,6 +190,8 @@ absl::Status DurableDirectory::BeginIncarnation(Step begin, const std::string& j
                  << " steps are lost, since the last checkpoint is of step " << begin;
   }
   reached_.Begin(begin);
+  const absl::Status named = lock_->NameOwner(ThisServer({0, options_.servers}, job_id));
+  LOG_IF(WARNING, !named.ok()) << named.message();
   auto file = files_.Create(PathOf(NumberedName(kIncarnationPrefix, {incarnation_, begin})));
   if (!file.ok()) return file.status();
   // Without the job's id, the workers must be started again if this incarnation ends before its

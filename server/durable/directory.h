@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -38,13 +39,13 @@
 #include "server/durable/journal/journal.h"
 #include "server/durable/journal/journal_replay.h"
 #include "server/durable/journal_states.h"
+#include "server/durable/one_job.h"
 #include "server/durable/reached_step.h"
+#include "server/durable/this_server.h"
 #include "server/shard/holder_group.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
-
-inline constexpr char kLockName[] = "LOCK";  // name of the lock's file
 
 // A checkpoint that is on the disk.
 struct SavedCheckpoint {
@@ -65,12 +66,22 @@ using KeepListener = std::function<void(const std::vector<CheckpointName>&)>;
 // StartJournal() and what precedes it are called by one thread. After that, any thread may call.
 class DurableDirectory {
  public:
-  // Locks the directory, creates it if necessary, and loads its newest checkpoint.
-  // FAILED_PRECONDITION names the server that holds the directory. DATA_LOSS says why a state that
-  // is there cannot be restored. Other errors are FileSystem's. `files` outlives the directory.
+  // Locks the directory, creates it if necessary, and loads its newest checkpoint. It changes
+  // nothing else. FAILED_PRECONDITION names the server that holds the directory. DATA_LOSS says why
+  // a state that is there cannot be restored, or that the files are not this server's. Other errors
+  // are FileSystem's. `files` outlives the directory.
   static absl::StatusOr<std::unique_ptr<DurableDirectory>> Open(
       const DurableOptions& options, FileSystem& files = RealFileSystem());
   ~DurableDirectory();
+
+  // Whether a directory in which another server found these files belongs to the same job: see
+  // CheckOneJob().
+  absl::Status CheckOther(uint32_t server, const FoundFiles& found) const {
+    return CheckOneJob(first_, server, found);
+  }
+  // Removes what earlier incarnations have left unfinished, and what nobody needs any more. Before
+  // anything is written. Errors are FileSystem's.
+  absl::Status RemoveLeftovers();
 
   // The newest checkpoint of the earlier incarnations; null if there is none.
   std::unique_ptr<const ShardCheckpoint> TakeRestored() { return std::move(restored_); }
@@ -158,6 +169,7 @@ class DurableDirectory {
   std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
   absl::Status ReadIncarnations();
   absl::Status CheckHistory() const;
+  absl::Status CheckFiles();
   bool HasBase() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return has_base_;
@@ -184,6 +196,8 @@ class DurableDirectory {
   CheckpointStore checkpoints_;  // after Open(), only the executor's thread uses it
   std::unique_ptr<ShardCheckpoint> restored_;
   std::string job_id_;
+  FirstDirectory first_;
+  std::vector<std::string> old_begins_;  // files that are not needed any more
   IncarnationBegins earlier_incarnations_;
   Incarnation incarnation_;
   ReachedStep reached_;

@@ -71,6 +71,8 @@ void StartJournal(DurableDirectory& directory, Shard& shard,
 
 absl::Status Recover(DurableDirectory& directory, Shard& shard,
                      std::function<void(const absl::Status&)> fatal) {
+  const absl::Status tidy = directory.RemoveLeftovers();
+  if (!tidy.ok()) return tidy;
   const auto reached = Restore(directory, shard);
   if (!reached.ok()) return reached.status();
   const absl::Status begun = directory.BeginIncarnation(*reached, shard.Describe().job_id);

@@ -11,6 +11,8 @@
 #include "common/tensor/stripes.h"
 #include "server/durable/journal/row_sums_format.h"
 #include "server/durable/make_directory.h"
+#include "server/durable/one_job.h"
+#include "server/durable/this_server.h"
 
 namespace sluice {
 
@@ -20,7 +22,20 @@ absl::StatusOr<std::unique_ptr<StripeDirectory>> StripeDirectory::Open(FileSyste
                                                                        Durability durability) {
   const absl::Status made = MakeDirectory(directory);
   if (!made.ok()) return made;
-  return absl::WrapUnique(new StripeDirectory(files, directory, place, durability));
+  auto opened = absl::WrapUnique(new StripeDirectory(files, directory, place, durability));
+  auto lock = FileLock::Take(absl::StrCat(directory, "/", kLockName, "-", place.stripe),
+                             ThisServer(place, ""));
+  if (!lock.ok()) return lock.status();
+  opened->lock_ = *std::move(lock);
+  auto found = FindFiles(files, directory);
+  if (!found.ok()) return found.status();
+  opened->found_ = *std::move(found);
+  return opened;
+}
+
+void StripeDirectory::NoteJob(const std::string& job_id) {
+  const absl::Status named = lock_->NameOwner(ThisServer(place_, job_id));
+  LOG_IF(WARNING, !named.ok()) << named.message();
 }
 
 absl::StatusOr<uint64_t> StripeDirectory::Save(const TakeCheckpoint& checkpoint,

@@ -9,23 +9,32 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/stripe_store.h"
 #include "server/durable/durable_options.h"
 #include "server/durable/journal/journal_replay.h"
 #include "server/holder/stripe_storage.h"
+#include "server/state/found_files.h"
 
 namespace sluice {
 
-// It takes no lock. File names contain the incarnation, and the first server, which locks its own
-// directory, gives each number to one incarnation.
+// It locks the directory against other servers with its index. Servers of one job may share a
+// directory. File names contain the incarnation, and the first server gives each number to one
+// incarnation.
 class StripeDirectory final : public StripeStorage {
  public:
-  // Creates the directory if necessary. UNAVAILABLE if it cannot. `files` outlives it.
+  // Locks the directory, creates it if necessary, and looks at its files; it changes none.
+  // FAILED_PRECONDITION names the server that holds it. UNAVAILABLE if it cannot be made or read.
+  // `files` outlives it.
   static absl::StatusOr<std::unique_ptr<StripeDirectory>> Open(FileSystem& files,
                                                                const std::string& directory,
                                                                StripePlace place,
                                                                Durability durability);
+
+  const FoundFiles& found() const { return found_; }
+  // The job that this server follows: the lock names it.
+  void NoteJob(const std::string& job_id);
 
   absl::StatusOr<uint64_t> Save(const TakeCheckpoint& checkpoint, const Layout& whole,
                                 const StripeCheckpoint& stripe) override;
@@ -50,6 +59,8 @@ class StripeDirectory final : public StripeStorage {
   const std::string directory_;
   const StripePlace place_;
   const Durability durability_;
+  std::unique_ptr<FileLock> lock_;
+  FoundFiles found_;
   StripeStore store_;
   std::unique_ptr<JournalCursor> journaled_;  // null before OpenJournal()
 };

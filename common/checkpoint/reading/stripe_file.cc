@@ -64,7 +64,7 @@ absl::Status CheckFileSum(uint64_t found, uint64_t expected) {
 Metadata StripeMetadata(const StripeName& name, uint64_t optimizer_steps) {
   return {{"format", "pt"},  // other readers of safetensors look for this
           {"sluice:incarnation", absl::StrCat(name.incarnation.value())},
-          {"sluice:job", name.job_id},
+          {kStripeJobKey, name.job_id},
           {"sluice:optimizer_steps", absl::StrCat(optimizer_steps)},
           {"sluice:step", absl::StrCat(name.step.value())},
           {kStripeKey, absl::StrCat(name.stripe)},

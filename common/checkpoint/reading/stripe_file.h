@@ -23,9 +23,11 @@
 
 namespace sluice {
 
-// Keys of the metadata: the number of the stripe, which only such a file has; the files of the rows
-// that the server has saved beside it, as "STEP:CHECKSUM", the oldest first, with spaces between;
-// and the steps that the optimizers of the tables have made. Without tables it has no rows' keys.
+// Keys of the metadata: the job; the number of the stripe, which only such a file has; the files of
+// the rows that the server has saved beside it, as "STEP:CHECKSUM", the oldest first, with spaces
+// between; and the steps that the optimizers of the tables have made. Without tables it has no
+// rows' keys.
+inline constexpr char kStripeJobKey[] = "sluice:job";
 inline constexpr char kStripeKey[] = "sluice:stripe";
 inline constexpr char kStripeRowsKey[] = "sluice:rows";
 inline constexpr char kStripeRowStepsKey[] = "sluice:row_steps";

@@ -69,8 +69,10 @@ class FollowStream final : public QueuedStream<FollowReactor, v1::SequencerMessa
     if (!link.ok()) return link.status();
     const absl::Status begun =
         (*link)->Begin(message_.hello(), message_.taken(), links_.Hello(), shared_from_this());
-    if (begun.ok()) link_ = *link;
-    return begun;
+    if (!begun.ok()) return begun;
+    links_.NoteCame(message_.hello());
+    link_ = *link;
+    return absl::OkStatus();
   }
 
   HolderLinks& links_;
@@ -113,7 +115,9 @@ HolderLinks::HolderLinks(HolderLinksOptions options, const Clock& clock)
   }
 }
 
-void HolderLinks::Listen(HolderReportListener report, HolderLossListener lost) {
+void HolderLinks::Listen(HolderReportListener report, HolderLossListener lost,
+                         HolderCameListener came) {
+  came_ = std::move(came);
   for (const auto& link : links_) link->Listen(report, lost);
 }
 
@@ -155,6 +159,29 @@ absl::StatusOr<std::vector<std::string>> HolderLinks::Addresses() const {
         absl::StrCat("server ", i, " of ", options_.servers, " has not come yet"));
   }
   return addresses;
+}
+
+void HolderLinks::NoteCame(const v1::HolderHello& hello) {
+  FoundFiles found = {hello.directory(), {}};
+  for (const v1::HolderFile& file : hello.files()) {
+    found.files.push_back({file.name(), file.job_id()});
+  }
+  if (came_ != nullptr) came_(hello.index(), found);
+  absl::MutexLock lock(&mu_);
+  have_come_.insert(hello.index());
+}
+
+bool HolderLinks::AwaitAll() const {
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !awaits_ || have_come_.size() == links_.size();
+  };
+  absl::MutexLock lock(&mu_, absl::Condition(&over));
+  return awaits_;
+}
+
+void HolderLinks::StopAwaiting() {
+  absl::MutexLock lock(&mu_);
+  awaits_ = false;
 }
 
 void HolderLinks::Tick() {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "common/base/ids.h"
 #include "server/holder/holder_link.h"
 #include "server/rpc/servers/grpc_holder_link.h"
+#include "server/state/found_files.h"
 
 namespace sluice {
 
@@ -40,6 +42,9 @@ struct HolderLinksOptions {
   bool journals = false;  // and write journals
 };
 
+// Hears, of each holder that comes, what is in its directory.
+using HolderCameListener = std::function<void(uint32_t holder, const FoundFiles& found)>;
+
 // Any thread may call any method.
 class HolderLinks {
  public:
@@ -48,8 +53,9 @@ class HolderLinks {
 
   // Who hears the reports of each holder, and once for each holder that its part of the parameters
   // is lost. Call it before the service is registered. `lost` may be called under the locks of who
-  // sends commands, so it takes none of them.
-  void Listen(HolderReportListener report, HolderLossListener lost);
+  // sends commands, so it takes none of them. `came` may be null.
+  void Listen(HolderReportListener report, HolderLossListener lost,
+              HolderCameListener came = nullptr);
 
   // To the holders 1, 2, … Valid as long as this object.
   std::vector<HolderLink*> links() const;
@@ -65,6 +71,11 @@ class HolderLinks {
   // holder has come: "server 2 of 3 has not come yet".
   absl::StatusOr<std::vector<std::string>> Addresses() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Returns true when each holder has come and the listener has heard of it; false after
+  // StopAwaiting().
+  bool AwaitAll() const ABSL_LOCKS_EXCLUDED(mu_);
+  void StopAwaiting() ABSL_LOCKS_EXCLUDED(mu_);
+
   // Acknowledges what was heard, and ends leases that are over. Call it several times a second.
   void Tick();
   // Names a holder that has come and is not connected: "server 2 of 3, at host:7070, is away".
@@ -78,11 +89,16 @@ class HolderLinks {
   // For a call of Follow: the link of the holder that `hello` names, or the error.
   absl::StatusOr<GrpcHolderLink*> Find(const v1::HolderHello& hello) const;
   v1::SequencerHello Hello() const;
+  // The holder that `hello` names follows. Before anything else of the call is taken.
+  void NoteCame(const v1::HolderHello& hello) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   const HolderLinksOptions options_;
   std::vector<std::unique_ptr<GrpcHolderLink>> links_;  // of holders 1, 2, …
+  HolderCameListener came_;                             // or null
   mutable absl::Mutex mu_;
+  std::set<uint32_t> have_come_ ABSL_GUARDED_BY(mu_);
+  bool awaits_ ABSL_GUARDED_BY(mu_) = true;
   std::string address_ ABSL_GUARDED_BY(mu_);  // empty: it does not listen yet
 };
 

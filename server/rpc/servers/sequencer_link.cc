@@ -31,6 +31,12 @@ v1::HolderHello HelloOf(const SequencerLinkOptions& options, ProcessNonce sequen
   hello.set_journals(options.journals);
   hello.set_version(kVersion);
   hello.set_sequencer_nonce(sequencer.value());
+  hello.set_directory(options.found.directory);
+  for (const FoundFile& file : options.found.files) {
+    v1::HolderFile& put = *hello.add_files();
+    put.set_name(file.name);
+    put.set_job_id(file.job_id);
+  }
   return hello;
 }
 
@@ -134,7 +140,9 @@ absl::Status SequencerLink::TakeHello(const v1::SequencerMessage& message) {
     absl::MutexLock lock(&mu_);
     taken = Begin(message);
   }
-  if (taken.ok() && options_.begin) options_.begin(SessionId(message.hello().session_base()));
+  if (taken.ok() && options_.begin) {
+    options_.begin(message.hello().job_id(), SessionId(message.hello().session_base()));
+  }
   return taken;
 }
 

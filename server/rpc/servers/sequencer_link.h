@@ -18,6 +18,7 @@
 #include "server/holder/command_check.h"
 #include "server/holder/holder_commands.h"
 #include "server/rpc/servers/link_end.h"
+#include "server/state/found_files.h"
 #include "server/state/server_status.h"
 #include "sluice/v1/sequencer.pb.h"
 
@@ -34,9 +35,10 @@ struct SequencerLinkOptions {
   std::string address;  // where workers reach this server
   bool saves = false;   // whether it has a directory for checkpoints
   bool journals = false;
-  // Called with SequencerHello.session_base each time the sequencer has taken this server, before
-  // any command that follows, outside all locks; empty: nothing.
-  std::function<void(SessionId session_base)> begin;
+  FoundFiles found;  // in that directory
+  // Called with SequencerHello's job and session_base each time the sequencer has taken this
+  // server, before any command that follows, outside all locks; empty: nothing.
+  std::function<void(const std::string& job_id, SessionId session_base)> begin;
   // What this server counts. Called by Acknowledge(), and valid as long as the link; empty:
   // nothing.
   std::function<StripeFigures()> figures;
