@@ -234,7 +234,12 @@ SLUICE_API sluice_code sluice_keep_running_means(sluice_client* client,
  * it, and after their values were written to the gradient's buffer, once. In asynchronous modes
  * sluice_push() replaces these values by what the batches have added, so do not send them early.
  * After an error write the values anew, and call this again. Elements that are not named are pushed
- * as they are. */
+ * as they are.
+ *
+ * A decay of 1 says that no batch has changed the elements, in any mode: what no worker has changed
+ * keeps its bits. Those that sluice_keep_running_means() has named are compared with what was
+ * pulled, each range that it has named by itself, and pushed as values if they differ. Others, such
+ * as parameters that are not trained, are not looked at: the buffer need not have their values. */
 SLUICE_API sluice_code sluice_set_running_means(sluice_client* client,
                                                 const sluice_running_mean* means, size_t count);
 

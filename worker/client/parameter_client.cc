@@ -64,8 +64,10 @@ absl::Status ParameterClient::Attach(Attachment attachment) {
 
 void ParameterClient::SetRunningMeans(const RunningMeans& means, absl::Span<float> gradient) {
   running_means_ = nullptr;
-  if (welcome_.consistency.CountsFreshOnly() || means.empty()) return;
-  running_means_ = std::make_shared<const RunningMeans>(pulled_means_.Subtract(means, gradient));
+  if (means.empty()) return;
+  RunningMeans told =
+      pulled_means_.Subtract(means, welcome_.consistency.CountsFreshOnly(), gradient);
+  if (!told.empty()) running_means_ = std::make_shared<const RunningMeans>(std::move(told));
 }
 
 void ParameterClient::GiveUpEarly() {

@@ -90,7 +90,8 @@ class ParameterClient {
   void KeepRunningMeans(RunningMeans elements) { pulled_means_ = PulledMeans(std::move(elements)); }
   // Says which of these elements of `gradient` are running means in the next PushPull(), and how
   // much of the value that this worker pulled is left in them. Writes to `gradient` what they have
-  // gained. Without effect where no push that counts is stale, in sync and backup.
+  // gained. Where no push that counts is stale, in sync and backup, it does so only for elements of
+  // which all is left: the mean of equal values is that value to the last bit.
   void SetRunningMeans(const RunningMeans& means, absl::Span<float> gradient);
 
   // Writes rows to `to`, one after the other: of tables in ascending order, and their ids. They are

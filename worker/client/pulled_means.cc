@@ -1,6 +1,7 @@
 #include "worker/client/pulled_means.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace sluice {
@@ -21,26 +22,42 @@ void PulledMeans::Keep(absl::Span<const float> parameters) {
   }
 }
 
-RunningMeans PulledMeans::Subtract(const RunningMeans& means, absl::Span<float> pushed) const {
+RunningMeans PulledMeans::Subtract(const RunningMeans& means, bool whole_only,
+                                   absl::Span<float> pushed) const {
   RunningMeans told;
-  if (values_.empty()) return told;
+  if (values_.empty() && !elements_.empty()) return told;
   const float* pulled = values_.data();
-  for (const RunningMean& part : elements_) {
-    const auto subtract = [&](const RunningMean& mean, uint64_t begin, uint64_t end) {
-      const float* const from = pulled + (begin - part.begin);
-      // No batch has changed what is left whole. If it has changed all the same, it was set by
-      // hand.
-      const bool is_set =
-          mean.decay == 1 && !std::equal(from, from + (end - begin), &pushed[begin]);
-      if (is_set) return;
-      const float decay = mean.decay * kLess;
-      for (uint64_t i = begin; i < end; ++i) pushed[i] -= decay * from[i - begin];
-      Append({begin, end, decay}, &told);
-    };
-    ForEachRunningMean(means, part.begin, part.end, subtract);
-    pulled += part.end - part.begin;
+  auto part = elements_.begin();
+  for (const RunningMean& mean : means) {
+    for (uint64_t at = mean.begin; at < mean.end;) {
+      for (; part != elements_.end() && part->end <= at; ++part) pulled += part->end - part->begin;
+      const bool is_after = part == elements_.end() || part->begin >= mean.end;
+      const bool is_kept = !is_after && part->begin <= at;
+      const uint64_t end =
+          is_after ? mean.end : std::min(mean.end, is_kept ? part->end : part->begin);
+      Take({at, end, mean.decay}, is_kept ? pulled + (at - part->begin) : nullptr, whole_only,
+           pushed.subspan(at, end - at), &told);
+      at = end;
+    }
   }
   return told;
+}
+
+void PulledMeans::Take(const RunningMean& mean, const float* pulled, bool whole_only,
+                       absl::Span<float> pushed, RunningMeans* told) {
+  if (mean.decay == 1) {
+    // If it has changed all the same, it was set by hand, or is no running mean: it is pushed.
+    const bool is_set =
+        pulled != nullptr && std::memcmp(pulled, pushed.data(), pushed.size() * sizeof(float)) != 0;
+    if (is_set) return;
+    std::fill(pushed.begin(), pushed.end(), 0.0f);
+    Append(mean, told);
+    return;
+  }
+  if (whole_only || pulled == nullptr) return;
+  const float decay = mean.decay * kLess;
+  for (size_t i = 0; i < pushed.size(); ++i) pushed[i] -= decay * pulled[i];
+  Append({mean.begin, mean.end, decay}, told);
 }
 
 }  // namespace sluice

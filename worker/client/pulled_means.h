@@ -24,11 +24,17 @@ class PulledMeans {
   // Keeps what was pulled.
   void Keep(absl::Span<const float> parameters);
 
-  // `means` lie within the elements, and say how much of what was pulled is left in `pushed`.
-  // Writes to `pushed` what was added to each, and returns what to tell the server.
-  RunningMeans Subtract(const RunningMeans& means, absl::Span<float> pushed) const;
+  // `means` say how much of what was pulled is left in `pushed`. Writes to `pushed` what was added
+  // to each, and returns what to tell the server. What is left whole (a decay of 1) adds 0, so that
+  // it keeps its bits: elements that were named above only if they equal what was pulled, others
+  // without a look at them. Others with a smaller decay stay as they are; with `whole_only`, all
+  // that have one.
+  RunningMeans Subtract(const RunningMeans& means, bool whole_only, absl::Span<float> pushed) const;
 
  private:
+  static void Take(const RunningMean& mean, const float* pulled, bool whole_only,
+                   absl::Span<float> pushed, RunningMeans* told);
+
   RunningMeans elements_;
   std::vector<float> values_;  // of the elements, one after the other; empty before Keep()
 };

@@ -22,7 +22,7 @@ TEST(PulledMeansTest, LeavesWhatWasAdded) {
   pulled.Keep({9, 8, 4, 9, 2});
   Values pushed = {9, 8, 4, 9, 2};
   for (const size_t i : {1, 2, 4}) pushed[i] = 0.5f * pushed[i] + 0.5f;
-  EXPECT_THAT(pulled.Subtract({{1, 5, 0.5f}}, absl::MakeSpan(pushed)),
+  EXPECT_THAT(pulled.Subtract({{1, 5, 0.5f}}, /*whole_only=*/false, absl::MakeSpan(pushed)),
               ElementsAre(IsMean(1u, 3u, 0.5f), IsMean(4u, 5u, 0.5f)));
   EXPECT_EQ(pushed[0], 9);
   EXPECT_EQ(pushed[3], 9);
@@ -32,23 +32,26 @@ TEST(PulledMeansTest, LeavesWhatWasAdded) {
 TEST(PulledMeansTest, SaysNothingOfElementsThatWereNotKept) {
   PulledMeans pulled({{2, 3, 0}});
   Values pushed = {1, 1, 1, 1};
-  EXPECT_THAT(pulled.Subtract({{0, 4, 0.5f}}, absl::MakeSpan(pushed)), IsEmpty());  // no pull yet
+  EXPECT_THAT(pulled.Subtract({{0, 4, 0.5f}}, /*whole_only=*/false, absl::MakeSpan(pushed)),
+              IsEmpty());  // no pull yet
   pulled.Keep({1, 1, 1, 1});
-  EXPECT_THAT(pulled.Subtract({{0, 4, 0.5f}}, absl::MakeSpan(pushed)),
+  EXPECT_THAT(pulled.Subtract({{0, 4, 0.5f}}, /*whole_only=*/false, absl::MakeSpan(pushed)),
               ElementsAre(IsMean(2u, 3u, 0.5f)));
   EXPECT_THAT(pushed, ElementsAre(1, 1, ::testing::FloatNear(0.5, 1e-5), 1));
-  EXPECT_THAT(PulledMeans().Subtract({{0, 4, 0.5f}}, absl::MakeSpan(pushed)), IsEmpty());
+  EXPECT_THAT(PulledMeans().Subtract({{0, 4, 0.5f}}, /*whole_only=*/false, absl::MakeSpan(pushed)),
+              IsEmpty());
 }
 
 TEST(PulledMeansTest, WhatNoBatchHasChangedGainsNothingAndWhatWasSetByHandIsAValue) {
   PulledMeans pulled({{0, 2, 0}});
   pulled.Keep({3, 4});
   Values pushed = {3, 4};
-  EXPECT_THAT(pulled.Subtract({{0, 2, 1}}, absl::MakeSpan(pushed)),
+  EXPECT_THAT(pulled.Subtract({{0, 2, 1}}, /*whole_only=*/false, absl::MakeSpan(pushed)),
               ElementsAre(IsMean(0u, 2u, 1.0f)));
   EXPECT_THAT(pushed, ElementsAre(::testing::FloatNear(0, 1e-5), ::testing::FloatNear(0, 1e-5)));
   pushed = {3, 7};
-  EXPECT_THAT(pulled.Subtract({{0, 2, 1}}, absl::MakeSpan(pushed)), IsEmpty());
+  EXPECT_THAT(pulled.Subtract({{0, 2, 1}}, /*whole_only=*/false, absl::MakeSpan(pushed)),
+              IsEmpty());
   EXPECT_THAT(pushed, ElementsAre(3, 7));
 }
 
@@ -64,7 +67,7 @@ TEST(PulledMeansTest, NoVarianceBecomesNegative) {
         pushed[0] = static_cast<float>((1 - momentum) * pushed[0]);
         Values left = pushed;
         const auto decay = static_cast<float>(std::pow(1 - momentum, batches));
-        pulled.Subtract({{0, 1, decay}}, absl::MakeSpan(left));
+        pulled.Subtract({{0, 1, decay}}, /*whole_only=*/false, absl::MakeSpan(left));
         ASSERT_GE(left[0], 0) << momentum << " " << value << " " << batches;
         ASSERT_LE(left[0], 3e-6f * value);
       }

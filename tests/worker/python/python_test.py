@@ -303,6 +303,17 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
     def test_a_tensor_that_is_replaced_added_or_removed_too_late_is_named(self):
         self.assertIn("done 12", self.play("changes_tensors_too_late", 1))
 
+    def test_what_no_batch_changes_keeps_its_bits(self):
+        for flags, local in (([], 0), (["--servers=2"], 0), (["--mode=async"], 0), (["--push-encoding=int8"], 0), ([], 1)):
+            with self.subTest(flags=flags, local=local), tempfile.TemporaryDirectory() as folder:
+                ended = launch(4 + len([flag for flag in flags if "servers" in flag]),
+                               ["env", f"LOCAL_STEPS={local}", *SCENARIOS, "carries_constants", f"--checkpoint-dir={folder}",
+                                *flags])
+                self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+                self.assertEqual(ended.stdout.count("carried, ema"), 3, ended.stdout)
+                if not flags and not local:
+                    self.assertEqual(ended.stdout.count("carried, ema 1.96875"), 3, ended.stdout)  # 2 · (1 - 2^-6)
+
     def test_rows_are_used_again_with_a_cache(self):
         for scenario in ("uses_rows_again", "uses_prefetched_rows_again"):
             self.assertIn("seen [0.0, 0.0, -1.0, -1.0]", self.play(scenario, 1, "--mode=async", "--row-cache=1"))

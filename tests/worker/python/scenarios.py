@@ -997,6 +997,32 @@ def changes_tensors_too_late(job):
     say("done", optimizer.last.step)
 
 
+def carries_constants(job):
+    """What no batch changes keeps its bits, whatever it is, beside a buffer that batches change."""
+    model = linear()
+    values = torch.tensor([0.1, 1 / 3, 1e-30, 5e-42, torch.finfo(torch.float32).min])
+    wide = torch.tensor([1700000123.456, 0.1], dtype=torch.float64)
+    buffers = {"before": values, "ema": torch.zeros(1), "mask": values, "wide": wide, "empty": torch.zeros(0, 3),
+               "huge": torch.tensor([1e300], dtype=torch.float64)}
+    frozen = {"frozen": values, "wide_frozen": wide, "base": torch.ones(4, dtype=torch.int8), "nothing": torch.zeros(0)}
+    for name, tensor in buffers.items():
+        model.register_buffer(name, tensor.clone())
+    for name, tensor in frozen.items():
+        model.register_parameter(name, nn.Parameter(tensor.clone(), requires_grad=False))
+    trained = [model.weight, model.bias]
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD(trained, lr=0.5), job, model,
+                                            local_steps=int(os.environ.get("LOCAL_STEPS", "0")))
+    for _ in range(6):
+        optimizer.zero_grad()
+        model.ema.copy_(0.5 * model.ema + 0.5 * (1 + optimizer.index))
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+    optimizer.await_end()
+    for name, tensor in {**buffers, **frozen}.items():
+        assert name == "ema" or torch.equal(model.state_dict()[name], tensor), (name, model.state_dict()[name])
+    say("carried, ema", model.ema.item())
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "uses_mpi_too":
         mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)

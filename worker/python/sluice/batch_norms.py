@@ -1,4 +1,4 @@
-"""The batch normalizations of a model, whose averages are running means for the server (sluice.h)."""
+"""The statistics of a model: the averages of batch normalization are running means for the server (sluice.h)."""
 
 from collections import Counter
 from typing import Any, List, Optional, Tuple
@@ -14,7 +14,10 @@ _BatchNorm = torch.nn.modules.batchnorm._BatchNorm  # pylint: disable=protected-
 
 
 class BatchNorms:
-    """Counts batches between a pull and the next push. A module with a forward() of its own is left alone."""
+    """Counts batches between a pull and the next push. A module with a forward() of its own is left alone.
+
+    Other buffers are pushed as values if a batch has changed them, and as no change otherwise: a constant keeps its bits.
+    """
 
     def __init__(self, model: Optional[torch.nn.Module], flat: FlatModel) -> None:
         places = {id(member.tensor): member for member in flat.members if not member.is_parameter}
@@ -31,6 +34,8 @@ class BatchNorms:
                     averages.append((member.offset, member.length, len(self._modules)))
             self._modules.append(module)
         self._averages = sorted(averages)
+        known = {offset for offset, _, _ in averages}
+        self._others = [member for member in flat.members if not member.is_parameter and member.offset not in known]
         self._pulled = self._counts()
 
     def _counts(self) -> List[int]:
@@ -40,19 +45,24 @@ class BatchNorms:
         return [int(counter) for counter in counters]
 
     def elements(self) -> Means:
-        """Returns the averages, for sluice_keep_running_means()."""
-        return _array([(offset, length, 0.0) for offset, length, _ in self._averages])
+        """Returns the averages and the other buffers, for sluice_keep_running_means()."""
+        averages = [(offset, length, 0.0) for offset, length, _ in self._averages]
+        return _array(sorted(averages + [(other.offset, other.length, 0.0) for other in self._others
+                                         if not other.is_frozen]))
 
     def note_pull(self) -> None:
         self._pulled = self._counts()
 
     def decays(self) -> Means:
-        """Returns how much of what was pulled is left in the averages, for sluice_set_running_means()."""
+        """Returns how much of what was pulled is left in them, for sluice_set_running_means().
+
+        All of the others, as far as known: the library compares a buffer with what was pulled.
+        """
         decays = [_decay(module.momentum, before, now - before)
                   for module, before, now in zip(self._modules, self._pulled, self._counts())]
+        left = [(offset, length, decays[module]) for offset, length, module in self._averages]
         means: List[Tuple[int, int, float]] = []
-        for offset, length, module in self._averages:
-            decay = decays[module]
+        for offset, length, decay in sorted(left + [(other.offset, other.length, 1.0) for other in self._others]):
             if means and means[-1][0] + means[-1][1] == offset and means[-1][2] == decay:
                 means[-1] = (means[-1][0], means[-1][1] + length, decay)
             elif 0 <= decay <= 1:

@@ -107,7 +107,7 @@ class Follower:
         self._watch.adopt()
         with torch.no_grad():
             for member in self._members:
-                member.tensor.copy_(self._values[member.offset:member.end].view(member.tensor.shape))
+                member.take(self._values[member.offset:member.end].view(member.tensor.shape))
         step: int = followed.step
         self.step, self.incarnation = step, followed.incarnation
         self._end()  # not before, so that a step whose copying Ctrl-C has interrupted is copied again

@@ -27,7 +27,7 @@ class Member:
         self.offset = offset
         self.length = tensor.numel()
         self.is_parameter = is_parameter  # False: a statistic
-        # The workers' mean of equal numbers may differ from them in the last bit, so it is not taken.
+        # Nothing changes it, so it is pushed as no change, and taken only in the join.
         self.is_frozen = not is_parameter and isinstance(tensor, torch.nn.Parameter)
         self.is_copied = tensor.dtype != torch.float32 or tensor.device.type != "cpu"  # through the vector
         self.is_view = not self.is_copied and not self.is_frozen
@@ -38,6 +38,13 @@ class Member:
     @property
     def end(self) -> int:
         return self.offset + self.length
+
+    def take(self, value: torch.Tensor) -> None:
+        """Copies a value of float32 to the tensor. What a tensor of float64 has beyond float32 stays if that is equal."""
+        value = value.to(self.tensor.device)
+        if self.tensor.dtype == torch.float64 and not self.is_parameter:
+            value = torch.where(self.tensor.to(torch.float32) == value, self.tensor, value.to(torch.float64))
+        self.tensor.copy_(value)
 
 
 class FlatModel:
@@ -130,7 +137,8 @@ class FlatModel:
         with torch.no_grad():
             for member in self.members:
                 if not member.is_parameter:
-                    member.gradient.copy_(member.tensor)
+                    if not member.is_frozen:  # the library pushes no change of it
+                        member.gradient.copy_(member.tensor)
                     continue
                 gradient = member.tensor.grad
                 if gradient is None:
@@ -152,7 +160,7 @@ class FlatModel:
         with torch.no_grad():
             for member in self.members:
                 if not member.is_view and (frozen or not member.is_frozen):
-                    member.tensor.copy_(member.value)
+                    member.take(member.value)
 
 
 def members_of(named_parameters: Named, statistics: Named, has_tables: bool) -> List[Member]:
@@ -182,16 +190,22 @@ def size_of(members: Sequence[Member]) -> int:
 def named_statistics(model: torch.nn.Module, parameters: Named) -> Named:
     """Returns (name, tensor) of a module's other numbers: parameters that are not trained, and running statistics.
 
-    Buffers that are no part of the model's state (persistent=False), and those with numbers that are not finite, such
-    as a mask of -inf, are each worker's own.
+    Each worker keeps its own of what the vector of float32 cannot have: integers, bool, tensors without elements, and
+    those with a number that is not finite in float32, such as a mask of -inf. So it is with buffers that are no part of
+    the model's state (persistent=False).
     """
     trained = {id(parameter) for _, parameter in parameters}
-    frozen = [(name, parameter) for name, parameter in model.named_parameters() if id(parameter) not in trained]
+    frozen = [(name, parameter) for name, parameter in model.named_parameters()
+              if id(parameter) not in trained and _fits_vector(parameter)]
     own = {f"{prefix}.{name}" if prefix else name for prefix, module in model.named_modules()
            for name in module._non_persistent_buffers_set}  # pylint: disable=protected-access
     statistics: List[Tuple[str, torch.Tensor]] = [*frozen]
     return statistics + [(name, tensor) for name, tensor in model.named_buffers()
-                     if tensor.is_floating_point() and name not in own and bool(torch.isfinite(tensor).all())]
+                         if name not in own and _fits_vector(tensor)]
+
+
+def _fits_vector(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.numel() > 0 and bool(torch.isfinite(tensor.to(torch.float32)).all())
 
 
 def description_of(members: Sequence[Member]) -> _library.Model:
