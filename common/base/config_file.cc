@@ -1,5 +1,7 @@
 #include "common/base/config_file.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <istream>
 #include <iterator>
@@ -14,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/error.h"
+#include "common/base/input_file.h"
 #include "common/base/nearest.h"
 
 namespace sluice {
@@ -209,6 +212,13 @@ bool MayBeGiven(const CLI::Option& option) {
   return std::all_of(needs.begin(), needs.end(), [](auto* other) { return other->count() > 0; });
 }
 
+// CLI11 opens the file, and would wait for the other end of a pipe. Empty if it may.
+std::string WhyNoInput(const std::string& file) {
+  struct stat facts = {};
+  if (stat(file.c_str(), &facts) != 0) return "";  // CLI11 says that it is not there
+  return std::string(CheckRegular(file, facts).message());
+}
+
 }  // namespace
 
 void AddConfigFlags(CLI::App& app, const std::string& file) {
@@ -217,7 +227,8 @@ void AddConfigFlags(CLI::App& app, const std::string& file) {
   app.set_config(kConfig, file,
                  "file of flags, a JSON object such as {\"mode\": \"ssp\", \"slack\": 4}, with "
                  "comments; --print-config writes one",
-                 !file.empty());
+                 !file.empty())
+      ->check([](const std::string& given) { return WhyNoInput(given); });
   app.config_formatter(std::make_shared<JsonConfig>(app));
   app.add_flag(kPrintConfig, "print the flags and their values as --config reads them, and exit")
       ->configurable(false);

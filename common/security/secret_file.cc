@@ -2,28 +2,28 @@
 
 #include <sys/stat.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/input_file.h"
 
 namespace sluice {
 
+absl::StatusOr<std::string> ReadPrivateFile(const std::string& path) {
+  const auto file = OpenInput(path);
+  if (!file.ok()) return file.status();
+  if ((file->facts.st_mode & (S_IRGRP | S_IROTH)) == 0) {
+    return ReadInput(*file, path, kMostSecretBytes);
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " can be read by other users; run chmod 600 ", path));
+}
+
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
-  struct stat info = {};
-  if (stat(path.c_str(), &info) != 0) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", strerror(errno)));
-  }
-  if ((info.st_mode & (S_IRGRP | S_IROTH)) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " can be read by other users; run chmod 600 ", path));
-  }
-  std::ifstream file(path);
-  std::string secret;
-  if (!std::getline(file, secret) || secret.empty()) {
+  auto bytes = ReadPrivateFile(path);
+  if (!bytes.ok()) return bytes.status();
+  std::string secret = bytes->substr(0, bytes->find('\n'));
+  if (secret.empty()) {
     return absl::NotFoundError(
         absl::StrCat(path, " is empty, expected a secret on its first line"));
   }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/input_file.h"
 
 namespace sluice {
 namespace {
@@ -38,7 +39,7 @@ std::string Contents(const FileDescriptor& file) {
 
 absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path,
                                                          const std::string& owner) {
-  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kLockMode));
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, kLockMode));
   if (!file.ok()) return CannotLock(path);
   struct flock lock = LockOf(F_WRLCK);
   if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
@@ -61,10 +62,11 @@ absl::Status FileLock::NameOwner(const std::string& owner) const {
 }
 
 absl::StatusOr<bool> FileLock::IsHeld(const std::string& path) {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.ok() && errno == ENOENT) return false;
+  const auto file = OpenInput(path);
+  if (absl::IsNotFound(file.status())) return false;
+  if (!file.ok()) return absl::UnavailableError(file.status().message());
   struct flock lock = LockOf(F_RDLCK);
-  if (!file.ok() || fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return CannotLock(path);
+  if (fcntl(file->descriptor.get(), F_OFD_GETLK, &lock) != 0) return CannotLock(path);
   return lock.l_type != F_UNLCK;
 }
 

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/input_file.h"
 
 namespace sluice {
 namespace {
@@ -21,7 +22,9 @@ namespace {
 constexpr mode_t kOwnerOnly = 0600;
 
 absl::StatusCode CodeOf(int error) {
-  if (error == ENOSPC || error == EDQUOT) return absl::StatusCode::kResourceExhausted;
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+    return absl::StatusCode::kResourceExhausted;
+  }
   return error == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kUnavailable;
 }
 
@@ -92,16 +95,22 @@ class RealReadableFile final : public ReadableFile {
 class SystemFiles final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwnerOnly));
+    struct stat facts = {};
+    const bool exists = stat(path.c_str(), &facts) == 0;
+    const absl::Status regular = exists ? CheckRegular(path, facts) : absl::OkStatus();
+    if (!regular.ok()) return absl::UnavailableError(regular.message());
+    FileDescriptor file(
+        open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, kOwnerOnly));
     if (!file.ok()) return Failed("create", path, errno);
     return std::make_unique<RealWritableFile>(path, std::move(file));
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat info = {};
-    if (!file.ok() || fstat(file.get(), &info) != 0) return Failed("open", path, errno);
-    return std::make_unique<RealReadableFile>(path, std::move(file), info.st_size);
+    auto file = OpenInput(path);
+    if (absl::IsNotFound(file.status())) return file.status();
+    if (!file.ok()) return absl::UnavailableError(file.status().message());
+    return std::make_unique<RealReadableFile>(path, std::move(file->descriptor),
+                                              file->facts.st_size);
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override {

@@ -233,7 +233,8 @@ TEST(TableModelsTest, RefusesFlagsThatAreNotForTables) {
   EXPECT_THAT(OutputOf(Train({"--role=single", "--model=dlrm", "--data-dir=/data"}), 2),
               HasSubstr("learns from data that it makes itself"));
   EXPECT_THAT(OutputOf(Train({"--role=single", "--model=wordnet", "--data-dir=/nowhere"}), 2),
-              HasSubstr("/nowhere/data.noun cannot be opened; the package wordnet-base has it"));
+              HasSubstr("cannot read /nowhere/data.noun: No such file or directory; the package "
+                        "wordnet-base has it"));
 }
 
 }  // namespace

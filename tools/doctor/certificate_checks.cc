@@ -1,13 +1,13 @@
 #include "tools/doctor/certificate_checks.h"
 
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/input_file.h"
+#include "common/security/secret_file.h"
 
 namespace sluice {
 namespace {
@@ -38,10 +38,9 @@ std::string Listed(const std::vector<std::string>& hosts) {
 }  // namespace
 
 Findings CheckCertificate(const std::string& file, absl::Time now) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream pem;
-  if (!in.is_open() || !(pem << in.rdbuf())) return {};
-  const auto facts = FactsOf(pem.str());
+  const auto pem = ReadSmallFile(file, kMostSecretBytes);
+  if (!pem.ok()) return {};
+  const auto facts = FactsOf(*pem);
   if (!facts.ok()) return {};
   return {JudgeValidity(facts->validity, now), JudgePurpose(*facts)};
 }

@@ -7,14 +7,17 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/input_file.h"
 
 namespace sluice {
 
 absl::Status InflatingFile::Open() {
-  file_.reset(std::fopen(path_.c_str(), "rb"));
-  if (file_ == nullptr) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": cannot be opened"));
-  }
+  auto opened = OpenInput(path_);
+  if (!opened.ok()) return opened.status();
+  file_.reset(fdopen(opened->descriptor.get(), "rb"));
+  if (file_ == nullptr)
+    return absl::ResourceExhaustedError(absl::StrCat(path_, ": no memory left"));
+  opened->descriptor.Release();  // the stream closes it
   absl::Status filled = Refill();
   if (!filled.ok()) return filled;
   gzip_ = StartsLikeGzip();

@@ -23,8 +23,8 @@ namespace sluice {
 // A file as a stream of bytes: gzip members are inflated, anything else passes through. The content
 // decides which, not the name: a file that begins with the two bytes of gzip's magic is compressed.
 //
-// An error begins with the file's name: DATA_LOSS if the gzip stream is truncated or corrupt, else
-// the error of open(2) or read(2). Externally synchronized.
+// An error names the file: DATA_LOSS if the gzip stream is truncated or corrupt, else the error of
+// OpenInput() (common/base/input_file.h) or read(2). Externally synchronized.
 class InflatingFile {
  public:
   explicit InflatingFile(std::string path) : path_(std::move(path)) {}

@@ -47,13 +47,37 @@ TEST_F(CredentialsSourceTest, NamesAFileThatIsMissingOrEmpty) {
   EXPECT_THAT(source_(), HasCode(absl::StatusCode::kNotFound,
                                  HasSubstr("cannot read " + files_.authority + ": No such file")));
   std::ofstream(files_.authority).flush();
-  EXPECT_THAT(source_(), HasCode(absl::StatusCode::kNotFound, HasSubstr("it is empty")));
+  EXPECT_THAT(source_(), HasCode(absl::StatusCode::kInvalidArgument,
+                                 AllOf(HasSubstr(files_.authority),
+                                       HasSubstr("the authority holds no PEM block CERTIFICATE"))));
 }
 
 TEST_F(CredentialsSourceTest, RefusesAKeyThatOthersMayRead) {
   ASSERT_EQ(chmod(files_.key.c_str(), 0640), 0);
   EXPECT_THAT(source_(), HasCode(absl::StatusCode::kFailedPrecondition,
                                  HasSubstr("run chmod 600 " + files_.key)));
+}
+
+TEST_F(CredentialsSourceTest, RefusesAPipeAndAFileThatIsTooLarge) {
+  for (const std::string& file : {files_.certificate, files_.key, files_.authority}) {
+    std::filesystem::remove(file);
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    EXPECT_THAT(source_(), HasCode(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr(file + " is a named pipe, expected a regular file")));
+    std::filesystem::remove(file);
+    std::ofstream(file).flush();
+    ASSERT_EQ(chmod(file.c_str(), 0600), 0);
+    std::filesystem::resize_file(file, (1 << 20) + 1);
+    EXPECT_THAT(source_(), HasCode(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr(file + " has more than 1048576 bytes")));
+    WriteCredentials(first_, folder_);
+  }
+}
+
+TEST_F(CredentialsSourceTest, FollowsLinksAsASecretOfKubernetesHas) {
+  std::filesystem::rename(files_.key, folder_ + "/target");
+  std::filesystem::create_symlink("target", files_.key);
+  EXPECT_EQ(source_().value().key, first_.key);
 }
 
 TEST_F(CredentialsSourceTest, RefusesFilesThatAreNoPair) {

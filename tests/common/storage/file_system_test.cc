@@ -1,5 +1,9 @@
 #include "common/storage/file_system.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +46,29 @@ TEST(RealFileSystemTest, ReadsNothingBehindTheEnd) {
   EXPECT_EQ(two, "bc");
   EXPECT_THAT((*file)->Read(2, absl::MakeSpan(two)),
               HasCode(absl::StatusCode::kDataLoss, HasSubstr("expected 1 more")));
+}
+
+TEST(RealFileSystemTest, WaitsForNobodyAtTheOtherEndOfAPipe) {
+  const std::string pipe = absl::StrCat(::testing::TempDir(), "pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto refused =
+      HasCode(absl::StatusCode::kUnavailable, HasSubstr(pipe + " is a named pipe, expected"));
+  EXPECT_THAT(RealFileSystem().Open(pipe), refused);
+  EXPECT_THAT(RealFileSystem().Create(pipe), refused);
+}
+
+// The limit of a file's size stands for a full disk.
+TEST(RealFileSystemTest, AFileAtItsLimitIsAFullDisk) {
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before = {};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little = {4096, before.rlim_max};
+  const auto file = RealFileSystem().Create(absl::StrCat(::testing::TempDir(), "limited"));
+  ASSERT_THAT(file, IsOk());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  const absl::Status written = (*file)->Append(std::string(4097, 'x'));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_THAT(written, HasCode(absl::StatusCode::kResourceExhausted, HasSubstr("File too large")));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace sluice {
 namespace {
 
 absl::Status NoSuchFile(const std::string& path) {
-  return absl::NotFoundError(absl::StrCat("cannot open ", path, ": No such file or directory"));
+  return absl::NotFoundError(absl::StrCat("cannot read ", path, ": No such file or directory"));
 }
 
 // From 0 to `most`.

@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/input_file.h"
 #include "common/base/random.h"
 
 namespace sluice {
@@ -26,7 +27,7 @@ namespace {
 
 using ContextJson = nlohmann::ordered_json;
 
-constexpr off_t kLargestFile = 1 << 20;
+constexpr uint64_t kLargestFile = 1 << 20;
 
 struct Field {
   const char* key;
@@ -49,17 +50,15 @@ absl::Status WrongFile(const std::string& path, absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat(path, ": ", what));
 }
 
+absl::Status NoContexts(const absl::Status& why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(why.message(), "; remove it, or set SLUICE_CONTEXTS to a file of contexts"));
+}
+
 absl::Status SystemError(const std::string& path) { return WrongFile(path, strerror(errno)); }
 
-// Whether the file may be trusted; NOT_FOUND if it is not there.
-absl::Status CheckFile(const std::string& path, int file) {
-  struct stat facts = {};
-  if (fstat(file, &facts) != 0) return SystemError(path);
-  if (!S_ISREG(facts.st_mode) || facts.st_size > kLargestFile) {
-    return WrongFile(path,
-                     "expected a file of contexts, of at most 1 MiB; remove it, or set "
-                     "SLUICE_CONTEXTS to another");
-  }
+// Whether the file may be trusted.
+absl::Status CheckFile(const std::string& path, const struct stat& facts) {
   const bool others_write = (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0;
   if (others_write || (facts.st_uid != geteuid() && facts.st_uid != 0)) {
     return WrongFile(path, absl::StrCat("other users may write it, and so could have your token "
@@ -172,19 +171,14 @@ absl::StatusOr<std::string> ContextsPath() {
 }
 
 absl::StatusOr<Contexts> ReadContexts(const std::string& path) {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return Contexts();
-  if (file.get() < 0) return SystemError(path);
-  const absl::Status sound = CheckFile(path, file.get());
+  const auto file = OpenInput(path);
+  if (absl::IsNotFound(file.status())) return Contexts();
+  if (!file.ok()) return NoContexts(file.status());
+  const absl::Status sound = CheckFile(path, file->facts);
   if (!sound.ok()) return sound;
-  std::string text(kLargestFile, '\0');
-  size_t size = 0;
-  for (ssize_t more = 1; more > 0 && size < text.size(); size += static_cast<size_t>(more)) {
-    more = read(file.get(), text.data() + size, text.size() - size);
-    if (more < 0) return SystemError(path);
-  }
-  text.resize(size);
-  const auto json = ContextJson::parse(text, nullptr, false);
+  const auto text = ReadInput(*file, path, kLargestFile);
+  if (!text.ok()) return NoContexts(text.status());
+  const auto json = ContextJson::parse(*text, nullptr, false);
   auto contexts = ContextsFrom(json);
   if (!contexts.ok()) {
     const absl::string_view what =

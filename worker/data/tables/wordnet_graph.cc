@@ -1,16 +1,17 @@
 #include "worker/data/tables/wordnet_graph.h"
 
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include "common/tensor/table_spec.h"
+#include "worker/data/inflating_file.h"
 
 namespace sluice {
 namespace {
 
+constexpr uint64_t kMostFileBytes = uint64_t{1} << 32;
 constexpr uint64_t kTestPart = 20;  // one triple of so many is for the test
 
 // A synset is named by its part of speech and its place in the file. Satellites of adjectives ("s")
@@ -55,8 +56,14 @@ void ReadSynset(const std::string& line, Files& files) {
 }
 
 void ReadFile(const std::string& path, Files& files) {
-  std::ifstream in(path);
-  if (!in) throw std::runtime_error(path + " cannot be opened; the package wordnet-base has it");
+  InflatingFile file(path);
+  const absl::Status opened = file.Open();
+  const auto bytes = opened.ok() ? ReadAtMost(file, kMostFileBytes) : opened;
+  if (!bytes.ok()) {
+    throw std::runtime_error(std::string(bytes.status().message()) +
+                             "; the package wordnet-base has it");
+  }
+  std::istringstream in(std::string(bytes->begin(), bytes->end()));
   std::string line;
   for (int64_t number = 1; std::getline(in, line); ++number) {
     if (line.empty() || line[0] == ' ') continue;  // the licence

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "common/base/input_file.h"
 #include "worker/torch/batch_norms.h"
 
 namespace sluice {
@@ -152,6 +153,9 @@ void CheckTakes(ScriptModel& model, const SampleForm& form) {
 }  // namespace
 
 std::shared_ptr<Classifier> LoadScriptModel(const std::string& path, const SampleForm& form) {
+  // LibTorch would wait for the other end of a pipe.
+  const absl::Status regular = OpenInput(path).status();
+  if (absl::IsInvalidArgument(regular)) throw std::invalid_argument(std::string(regular.message()));
   try {
     const auto model = std::make_shared<ScriptModel>(torch::jit::load(path, torch::kCPU));
     CheckTakes(*model, form);
