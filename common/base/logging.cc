@@ -1,11 +1,13 @@
 #include "common/base/logging.h"
 
 #include <glog/logging.h>
+#include <signal.h>
 #include <stdlib.h>
 
 namespace sluice {
 
 void InitLogging() {
+  signal(SIGXFSZ, SIG_IGN);
   if (google::IsGoogleLoggingInitialized()) return;
   FLAGS_logtostderr = true;
   // gRPC logs what it also returns as a status.

@@ -5,7 +5,9 @@
 
 namespace sluice {
 
-// Called by mains. Does nothing if the program has set glog up itself.
+// Called by mains. Leaves glog alone if the program has set it up itself. Afterwards a write to a
+// file that is as large as the process may make it (ulimit -f) fails, as on a full disk: the signal
+// SIGXFSZ, which would end the process, is ignored.
 void InitLogging();
 
 }  // namespace sluice

@@ -61,6 +61,7 @@ void OutliveServer() {
   Handle(SIGALRM, OnAlarm);
   Handle(SIGTERM, OnStop);
   Handle(SIGINT, OnStop);
+  Handle(SIGHUP, OnStop);
   atexit(WaitForAlarm);
 }
 

@@ -10,8 +10,8 @@
 
 namespace sluice {
 
-// From now on, SIGTERM and SIGINT end this process two seconds after they arrive, and not before:
-// until then it works on, and an exit() waits. If mpirun was given more patience
+// From now on, SIGTERM, SIGINT and SIGHUP end this process two seconds after they arrive, and not
+// before: until then it works on, and an exit() waits. If mpirun was given more patience
 // (OMPI_MCA_odls_base_sigkill_timeout), it ends after that time. Call it in a worker whose server
 // is in the same launch. Uses SIGALRM. Signals that the program handles already are left alone.
 void OutliveServer();

@@ -48,6 +48,9 @@ sigset_t StopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : kStopSignals) sigaddset(&signals, signal);
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler == SIG_IGN) sigdelset(&signals, SIGHUP);  // under nohup
   return signals;
 }
 

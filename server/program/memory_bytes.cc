@@ -1,5 +1,6 @@
 #include "server/program/memory_bytes.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace sluice {
 namespace {
@@ -53,10 +55,47 @@ uint64_t LimitOfLine(const std::string& root, const std::string& line) {
   return kNoLimit;
 }
 
+// The stacks of the threads that a server starts. Each takes address space from its start.
+uint64_t StackBytes() {
+  constexpr uint64_t kThreads = 32;
+  size_t stack = 0;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_getstacksize(&attributes, &stack);
+  pthread_attr_destroy(&attributes);
+  return kThreads * stack;
+}
+
+// What the limits of ulimit leave for a model. This process has a part of them already, and its
+// threads will take another. A line of /proc/self/limits is "Max data size  1000  2000  bytes".
+uint64_t LeftByLimits(const std::string& root) {
+  constexpr absl::string_view kAddresses = "Max address space";  // ulimit -v
+  constexpr absl::string_view kData = "Max data size";           // ulimit -d
+  uint64_t size = 0;  // in pages, as all of /proc/self/statm
+  uint64_t data = 0;
+  uint64_t other = 0;
+  std::ifstream(absl::StrCat(root, "/proc/self/statm")) >> size >> other >> other >> other >>
+      other >> data;
+  uint64_t left = kNoLimit;
+  std::ifstream limits(absl::StrCat(root, "/proc/self/limits"));
+  for (std::string line; std::getline(limits, line);) {
+    absl::string_view rest = line;
+    const bool addresses = absl::ConsumePrefix(&rest, kAddresses);
+    if (!addresses && !absl::ConsumePrefix(&rest, kData)) continue;
+    const std::vector<absl::string_view> words = absl::StrSplit(rest, ' ', absl::SkipEmpty());
+    uint64_t limit = 0;
+    if (words.empty() || !absl::SimpleAtoi(words[0], &limit)) continue;  // "unlimited"
+    const uint64_t taken =
+        (addresses ? size : data) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + StackBytes();
+    left = std::min(left, limit - std::min(limit, taken));
+  }
+  return left;
+}
+
 }  // namespace
 
 uint64_t MemoryBytes(const std::string& root) {
-  uint64_t bytes = PhysicalBytes();
+  uint64_t bytes = std::min(PhysicalBytes(), LeftByLimits(root));
   std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
   for (std::string line; std::getline(groups, line);) {
     bytes = std::min(bytes, LimitOfLine(root, line));

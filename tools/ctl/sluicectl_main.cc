@@ -56,6 +56,7 @@ int Main(int argc, char** argv) {
   if (exit_code.has_value()) return *exit_code;
   NoteGiven(argc, argv, flags.connection);
   signal(SIGPIPE, SIG_IGN);  // a server or a reader may go at any time
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond ulimit -f then fails
   const auto chosen = std::find_if(commands.begin(), commands.end(),
                                    [](const Command& command) { return command.app->parsed(); });
   absl::Status done = chosen->run(flags);

@@ -32,9 +32,9 @@ pthread_t serving_thread;
 
 void ForwardToServingThread(int signal) { pthread_kill(serving_thread, signal); }
 
-// While it exists, SIGINT and SIGTERM reach this thread, where they are blocked and the server
-// waits for them. The program may have other threads, of a language or a library, which do not
-// block them.
+// While it exists, SIGINT, SIGTERM and SIGHUP reach this thread, where they are blocked and the
+// server waits for them. The program may have other threads, of a language or a library, which do
+// not block them.
 class StopSignalsForThisThread {
  public:
   StopSignalsForThisThread() {
@@ -44,10 +44,13 @@ class StopSignalsForThisThread {
     action.sa_flags = SA_RESTART;
     sigaction(SIGINT, &action, &interrupt_before_);
     sigaction(SIGTERM, &action, &terminate_before_);
+    sigaction(SIGHUP, nullptr, &hangup_before_);
+    if (hangup_before_.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
   }
   ~StopSignalsForThisThread() {
     sigaction(SIGINT, &interrupt_before_, nullptr);
     sigaction(SIGTERM, &terminate_before_, nullptr);
+    sigaction(SIGHUP, &hangup_before_, nullptr);
   }
 
   StopSignalsForThisThread(const StopSignalsForThisThread&) = delete;
@@ -56,6 +59,7 @@ class StopSignalsForThisThread {
  private:
   struct sigaction interrupt_before_ = {};
   struct sigaction terminate_before_ = {};
+  struct sigaction hangup_before_ = {};
 };
 
 uint64_t FloatsOfThisMachine() {

@@ -70,5 +70,25 @@ TEST_F(MemoryBytesTest, AreTheMachinesWhereNoGroupHasALimit) {
   EXPECT_EQ(MemoryBytes(root_), Machine());
 }
 
+// 1000 pages are taken of the address space, and 100 of them are data.
+TEST_F(MemoryBytesTest, AreWhatTheLimitsOfTheShellLeave) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  Write("/proc/self/statm", "1000 7 7 7 0 100 0");
+  Write("/proc/self/limits",
+        "Limit                     Soft Limit           Hard Limit           Units\n"
+        "Max data size             unlimited            unlimited            bytes\n"
+        "Max address space         8000000000           unlimited            bytes");
+  const uint64_t by_addresses = MemoryBytes(root_);
+  EXPECT_LT(by_addresses, 8000000000 - 1000 * page);
+  Write("/proc/self/limits", "Max data size             8000000000           unlimited    bytes");
+  EXPECT_EQ(MemoryBytes(root_), by_addresses + 900 * page);
+}
+
+TEST_F(MemoryBytesTest, AreNoneWhereALimitOfTheShellLeavesNone) {
+  Write("/proc/self/statm", "1000 7 7 7 0 100 0");
+  Write("/proc/self/limits", "Max address space         5000000              5000000      bytes");
+  EXPECT_EQ(MemoryBytes(root_), 0u);
+}
+
 }  // namespace
 }  // namespace sluice
