@@ -198,6 +198,9 @@ absl::StatusOr<int> Server::AwaitEnd() {
     if (waits.has_value()) LOG(WARNING) << *waits;
     if (page_ != nullptr) page_->Look(RealClock().Now(), [&] { return Moment(state); });
     event_files_->Look(RealClock().Now(), [&] { return Moment(state); });
+    const bool empty = state.phase == Phase::kWaitingForWorkers && shard.Sessions().empty();
+    left_alone_ =
+        options_.exit_when_finished && empty && options_.is_left_alone && options_.is_left_alone();
     const HolderLoss loss = incarnation_->lost_holder();
     const bool trains = state.phase == Phase::kTraining && state.workers > 0;
     absl::StatusOr<bool> goes_on = true;
@@ -215,7 +218,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
 bool Server::IsOver() const {
   const HolderLoss lost = incarnation_->lost_holder();
   return incarnation_->drained() || (!lost.why.empty() && !lost.is_back) ||
-         (options_.exit_when_finished && incarnation_->deserted());
+         (options_.exit_when_finished && (incarnation_->deserted() || left_alone_));
 }
 
 }  // namespace sluice

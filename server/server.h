@@ -92,6 +92,7 @@ class Server {
   HttpListeners http_;            // reads the others, so it is destroyed first
   absl::optional<uint32_t> crc_;  // of the parameters, at the end
   int returns_ = 0;               // how often it has gone back
+  bool left_alone_ = false;       // all other ranks ended before one joined
 };
 
 }  // namespace sluice

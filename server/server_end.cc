@@ -86,12 +86,15 @@ int Server::Serve() {
     return kUnbalancedCounters;
   }
   if (!saved.ok()) return kNotSaved;
-  LOG_IF(ERROR, outcome == kEveryWorkerLost) << "every worker was lost";
+  LOG_IF(ERROR, outcome == kEveryWorkerLost)
+      << (left_alone_ ? "all other ranks of the launch have ended, and none has joined"
+                      : "every worker was lost");
   return outcome;
 }
 
 // The exit code, as far as it is known before the last calls have ended.
 int Server::Outcome(bool finished) const {
+  if (left_alone_) return kEveryWorkerLost;
   if (shard().Describe().diverged) return kDiverged;
   return !finished || AnyLeftInGoodOrder(shard().Sessions()) ? 0 : kEveryWorkerLost;
 }

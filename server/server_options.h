@@ -4,6 +4,7 @@
 #define SLUICE_SERVER_SERVER_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -45,6 +46,9 @@ struct ServerOptions {
   // If true, Serve() returns when all workers and observers have gone (Roster::CheckFinished()). If
   // false, it waits for more workers.
   bool exit_when_finished = true;
+  // Under a launcher: whether only servers are left of all ranks. Then nobody joins any more.
+  // Empty: nobody knows.
+  std::function<bool()> is_left_alone;
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;
   // How long calls under way may take to end when the server goes down.

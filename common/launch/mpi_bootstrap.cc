@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/launch/failure.h"
+#include "common/launch/launcher.h"
 #include "common/security/secret.h"
 
 namespace sluice {
@@ -192,8 +193,10 @@ absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const RankCheck& check,
 
 absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const NoteMaker& note, const RankCheck& check,
                                                 const BlobsMaker& make_blobs) {
+  EndWithLauncher();
   MpiCalls mpi;
   mpi.Begin();
+  NoteRanksMet();
   MpiBootstrapResult result;
   result.world = ReadWorld(mpi);
   absl::Status error =

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "common/launch/launch_credentials.h"
+#include "common/launch/launcher.h"
 #include "common/launch/rank_note.h"
 #include "common/net/network.h"
 #include "server/program/server_ranks.h"
@@ -234,6 +235,13 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
   auto options = ServerOptionsFrom(flags, workers, *servers);
   if (!options.ok()) return options.status();
   options->grace = kGraceUnderMpirun;
+  const auto launcher = Launcher::Find();
+  if (brief.world.one_node && launcher.has_value()) {
+    options->is_left_alone = [launcher = *launcher, servers = *servers] {
+      const uint32_t running = launcher.Running();
+      return running > 0 && running <= servers;
+    };
+  }
   if (brief.server.has_value()) return TakeOver(flags, *brief.server, *std::move(options));
   return StartAnew(flags, brief, *std::move(options));
 }

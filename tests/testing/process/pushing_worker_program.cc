@@ -65,6 +65,7 @@ struct Flags {
   double batch_time = 0;    // seconds
   double report_every = 0;  // seconds; 0: never
   bool leave_on_sigterm = false;
+  bool join = true;
   int64_t stop_at_step = -1;
   bool in_push = false;
   bool die = false;
@@ -315,6 +316,7 @@ int Main(int argc, char** argv) {
                  "seconds after which to say how long rounds took");
   app.add_flag("--leave-on-sigterm", flags.leave_on_sigterm,
                "on SIGTERM finish the round under way, and leave");
+  app.add_flag("--join,!--no-join", flags.join, "take part in the job, not only in its launch");
   app.add_option("--stop-at-step", flags.stop_at_step, "wait there to be killed");
   app.add_flag("--in-push", flags.in_push, "stop when half of that step's push is sent")
       ->excludes(elements);
@@ -329,7 +331,7 @@ int Main(int argc, char** argv) {
   auto job = Job::Start(flags.job);
   absl::Status status = job.status();
   if (job.ok() && job->is_server()) return job->Serve();
-  if (job.ok()) status = Work(flags, *job);
+  if (job.ok() && flags.join) status = Work(flags, *job);
   if (status.ok()) return 0;
   return ReportFailure("pushing_worker_program", status);
 }
