@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "common/base/config_file.h"
 #include "common/base/error.h"
+#include "common/base/flag_error.h"
 
 namespace sluice {
 namespace {
@@ -143,7 +144,7 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) throw;
-    const std::string named = NameFile(app, NameVariables(error.what()));
+    const std::string named = NameFile(app, NameVariables(SentenceOf(app, error)));
     if (named == error.what()) throw;
     throw CLI::ParseError(named, static_cast<CLI::ExitCodes>(error.get_exit_code()));
   }

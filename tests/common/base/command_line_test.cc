@@ -353,5 +353,65 @@ TEST(NameVariablesTest, NamesAVariableOnce) {
   unsetenv("SLUICE_SERVER");
 }
 
+// ---- Wrong values ----
+
+// What a program with a flag of each kind says of a command line.
+std::string Complaint(const std::vector<const char*>& given) {
+  enum class Colour { kRed, kBlue };
+  CLI::App app("Does something", "program");
+  Colour colour = Colour::kRed;
+  int count = 1;
+  uint32_t index = 0;
+  double factor = 1;
+  bool quiet = false;
+  bool on = false;
+  std::string mixed;
+  std::string side;
+  CLI::App& group = *app.add_option_group("Group", "of flags");
+  group.add_option("--colour", colour)
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Colour>{{"blue", Colour::kBlue}, {"red", Colour::kRed}}));
+  group.add_option("--count", count)->check(CLI::PositiveNumber);
+  group.add_option("--index", index);
+  app.add_option("--factor", factor)->check(CLI::NonNegativeNumber);
+  app.add_option("--on", on);
+  app.add_flag("--quiet", quiet);
+  app.add_option("--mixed", mixed)->check(CLI::IsMember({"auto"}) | CLI::Range(1, 16));
+  app.add_subcommand("turn")->add_option("--side", side)->check(CLI::IsMember({"left", "right"}));
+  std::vector<const char*> words = {"program"};
+  words.insert(words.end(), given.begin(), given.end());
+  try {
+    ParseArguments(app, static_cast<int>(words.size()), words.data());
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(WrongValueTest, IsSeenAndWhatIsExpectedIsSaid) {
+  EXPECT_EQ(Complaint({"--colour=green"}), "--colour: expected one of blue, red, found green");
+  EXPECT_EQ(Complaint({"--count=0"}), "--count: expected a whole number from 1, found 0");
+  EXPECT_EQ(Complaint({"--count=many"}), "--count: expected a whole number from 1, found many");
+  EXPECT_EQ(Complaint({"--index=-1"}), "--index: expected a whole number from 0, found -1");
+  EXPECT_EQ(Complaint({"--index=4294967296"}),
+            "--index: expected a smaller number from 0, found 4294967296");
+  EXPECT_EQ(Complaint({"--factor=-1"}), "--factor: expected a number from 0, found -1");
+  EXPECT_EQ(Complaint({"--on=perhaps"}), "--on: expected on or off, found perhaps");
+  EXPECT_EQ(Complaint({"--quiet=loud"}), "--quiet: expected true or false, found loud");
+  EXPECT_EQ(Complaint({"--mixed=0"}), "--mixed: expected auto, or a number from 1 to 16, found 0");
+  EXPECT_EQ(Complaint({"turn", "--side=up"}), "--side: expected one of left, right, found up");
+}
+
+TEST(WrongValueTest, IsEscapedAndCut) {
+  const std::string found = Complaint({("--colour=\x1b" + std::string(5000, 'x')).c_str()});
+  EXPECT_THAT(found, HasSubstr("found \\033xxx"));
+  EXPECT_LT(found.size(), 500u);
+}
+
+TEST(WrongValueTest, RightValuesPass) {
+  EXPECT_EQ(Complaint({"--colour=blue", "--count=1", "--index=0", "--factor=0", "--mixed=auto"}),
+            "");
+}
+
 }  // namespace
 }  // namespace sluice

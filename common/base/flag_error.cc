@@ -1,0 +1,104 @@
+#include "common/base/flag_error.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+// Null if neither the program nor the command that was called has the flag.
+const CLI::Option* FindFlag(const CLI::App& app, const std::string& flag) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    const CLI::Option* const found = FindFlag(*command, flag);
+    if (found != nullptr) return found;
+  }
+  return app.get_option_no_throw(flag);
+}
+
+// "--slack" of a text that names it first.
+std::string FlagIn(absl::string_view text) {
+  const size_t begin = text.find("--");
+  if (begin == text.npos) return "";
+  const auto end = std::find_if(text.begin() + begin + 2, text.end(), [](char letter) {
+    return !absl::ascii_isalnum(letter) && letter != '-';
+  });
+  return std::string(text.begin() + begin, end);
+}
+
+// The names in "{b->1,a->0}" or "{b,a}"; empty without braces.
+std::string NamesIn(absl::string_view type) {
+  const size_t begin = type.find('{');
+  const size_t end = type.find('}', begin);
+  if (begin == type.npos || end == type.npos) return "";
+  std::vector<absl::string_view> names =
+      absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
+  for (absl::string_view& name : names) name = name.substr(0, name.find("->"));
+  return absl::StrJoin(names, ", ");
+}
+
+bool IsNumber(absl::string_view type) {
+  return absl::StartsWith(type, "INT") || absl::StartsWith(type, "UINT") ||
+         absl::StartsWith(type, "FLOAT");
+}
+
+// The range of a number, from "INT:POSITIVE" or "INT:INT in [1 - 64]".
+std::string RangeIn(absl::string_view type) {
+  const bool whole = !absl::StartsWith(type, "FLOAT");
+  if (absl::EndsWith(type, ":POSITIVE")) return whole ? " from 1" : " above 0";
+  const size_t begin = type.find('[');
+  const size_t end = type.find(']');
+  if (begin < end && end != type.npos) {
+    const std::vector<std::string> ends =
+        absl::StrSplit(type.substr(begin + 1, end - begin - 1), " - ");
+    return absl::StrCat(" from ", absl::StrJoin(ends, " to "));
+  }
+  const bool unsigned_type = absl::StartsWith(type, "UINT");
+  return unsigned_type || absl::StrContains(type, "NONNEGATIVE") ? " from 0" : "";
+}
+
+// What a value of this type of CLI11 is; empty for a text.
+std::string Expected(absl::string_view type, absl::string_view value) {
+  const std::string names = NamesIn(type);
+  if (!names.empty() && absl::StrContains(type, '[')) {
+    return absl::StrCat(names, ", or a number", RangeIn(type));
+  }
+  if (!names.empty()) return absl::StrCat("one of ", names);
+  if (absl::StartsWith(type, "BOOLEAN")) return "on or off";
+  if (!IsNumber(type)) return "";
+  const std::string range = RangeIn(type);
+  if (absl::StartsWith(type, "FLOAT")) return absl::StrCat("a number", range);
+  const bool too_large =
+      absl::c_all_of(value, absl::ascii_isdigit) && !absl::StrContains(range, "to");
+  return absl::StrCat(too_large && value != "0" ? "a smaller number" : "a whole number", range);
+}
+
+}  // namespace
+
+std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const bool of_value =
+      error.get_name() == "ValidationError" || error.get_name() == "ConversionError";
+  // Our own checks say what they expect.
+  if (!of_value || absl::StrContains(text, "expected")) return text;
+  const std::string flag = FlagIn(text);
+  const CLI::Option* const option = flag.empty() ? nullptr : FindFlag(app, flag);
+  if (option == nullptr || option->results().empty()) return text;
+  const std::string& value = option->results().back();
+  const bool is_switch = option->get_items_expected_max() == 0;
+  const std::string expected =
+      is_switch ? "true or false" : Expected(option->get_type_name(), value);
+  if (expected.empty()) return text;
+  return absl::StrCat(flag, ": expected ", expected, ", found ", Shown(value));
+}
+
+}  // namespace sluice

@@ -1,0 +1,18 @@
+// Says what is wrong with the value of a flag.
+
+#ifndef SLUICE_COMMON_BASE_FLAG_ERROR_H_
+#define SLUICE_COMMON_BASE_FLAG_ERROR_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace sluice {
+
+// The sentence for an error of app.parse() about a value: "--slack: expected a whole number from 0,
+// found x". CLI11's own does not say what it expects, or has the numbers of named values and ranges
+// of 300 digits. Other errors stay as they are.
+std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_BASE_FLAG_ERROR_H_

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Each flag of each program that is no free text is given a wrong value: the sentence says what was expected and found.
+
+Usage: flag_sentences_test.py PROGRAM... [-- TEST...]
+"""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+PROGRAMS = []
+TYPED = re.compile(r"^ +(?:-\w,)?(--[a-z0-9-]+)(?:,\S+)? ((?:U?INT|FLOAT|BOOLEAN|ENUM|TEXT:\{)\S*.*)$", re.M)
+LONGEST = 300  # a sentence, not a range of all digits of a double
+
+
+def answer(program, *words):
+    ended = subprocess.run([program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, check=False)
+    return ended.returncode, ended.stdout.decode()
+
+
+class FlagSentences(unittest.TestCase):
+    def expect_sentence(self, program, flag, value):
+        code, output = answer(program, f"{flag}={value}")
+        sentence = output.split("\n")[0]
+        self.assertEqual(code, 2, output)
+        self.assertRegex(sentence, f"^{flag}: expected .*, found {value}$")
+        self.assertLess(len(sentence), LONGEST)
+        self.assertNotIn("->", sentence)
+
+    def test_every_flag_with_a_word_that_is_no_value(self):
+        for program in PROGRAMS:
+            flags = TYPED.findall(answer(program, "--help")[1])
+            self.assertGreater(len(flags), 0, program)
+            for flag, kind in flags:
+                with self.subTest(program=os.path.basename(program), flag=flag, kind=kind):
+                    self.expect_sentence(program, flag, "wr;ong")
+
+    def test_numbers_that_are_too_small(self):
+        for program in PROGRAMS:
+            for flag, kind in TYPED.findall(answer(program, "--help")[1]):
+                if "POSITIVE" not in kind and " in [1 " not in kind:
+                    continue
+                with self.subTest(program=os.path.basename(program), flag=flag, kind=kind):
+                    self.expect_sentence(program, flag, "-7")
+
+
+if __name__ == "__main__":
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    PROGRAMS = sys.argv[1:end]
+    unittest.main(argv=sys.argv[:1] + sys.argv[end + 1:], verbosity=2)
