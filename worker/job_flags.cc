@@ -160,4 +160,9 @@ bool NeedsPushes(const JobFlags& flags) {
 
 void SetPushes(uint64_t pushes, JobFlags& flags) { flags.server_flags->training.pushes = pushes; }
 
+void SetSoonerEnd(uint64_t pushes_of_each, uint64_t last_step, JobFlags& flags) {
+  flags.server_flags->training.pushes_of_each = pushes_of_each;
+  flags.server_flags->training.last_step = last_step;
+}
+
 }  // namespace sluice

@@ -45,7 +45,9 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
   if (!request.job_id.empty() && request.job_id != options_.job_id) {
     return MakeError(Reason::kWrongJob,
                      absl::StrCat("this server runs job \"", options_.job_id, "\", not \"",
-                                  Shown(request.job_id), "\"; check the address"));
+                                  Shown(request.job_id),
+                                  "\"; if it was started again, give it the --checkpoint-dir of "
+                                  "that job, else check the address"));
   }
   if (layout_ != nullptr) {
     const absl::Status same = CheckSameLayout(*layout_, request.layout);

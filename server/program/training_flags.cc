@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -130,12 +131,16 @@ void SetModeOptions(const TrainingFlags& flags, uint32_t workers, Consistency* c
 absl::Status EndCosine(const TrainingFlags& flags, uint32_t workers, ShardOptions* options) {
   LearningRateSchedule& schedule = options->schedule;
   if (schedule.kind != ScheduleKind::kCosine || schedule.total_steps > 0) return absl::OkStatus();
-  if (flags.pushes == 0) {
+  const uint64_t per_step = PushesPerStep(options->consistency, workers);
+  uint64_t steps = std::numeric_limits<uint64_t>::max();
+  if (flags.pushes > 0) steps = flags.pushes / per_step;
+  if (flags.pushes_of_each > 0) steps = std::min(steps, flags.pushes_of_each * workers / per_step);
+  if (flags.last_step > 0) steps = std::min(steps, flags.last_step);
+  if (steps == std::numeric_limits<uint64_t>::max()) {
     return absl::InvalidArgumentError(
         "--lr-schedule=cosine has no end, because this program does not know when training ends; "
         "give --lr-total-steps=STEPS");
   }
-  const uint64_t steps = flags.pushes / PushesPerStep(options->consistency, workers);
   schedule.total_steps = std::max(steps, schedule.warmup_steps + 1);
   return absl::OkStatus();
 }

@@ -34,9 +34,12 @@ struct TrainingFlags {
 
   std::string lr_schedule = "constant";
   LearningRateSchedule schedule;  // all but its kind, which lr_schedule names
-  // No flag: the pushes of all workers until training ends, if the program knows. A cosine without
-  // --lr-total-steps ends with the last of them. 0: unknown.
+  // No flags: when training ends, if the program knows: after so many pushes of all workers, so
+  // many of each, or at a step, whichever comes first. A cosine without --lr-total-steps ends then.
+  // 0: unknown.
   uint64_t pushes = 0;
+  uint64_t pushes_of_each = 0;
+  uint64_t last_step = 0;
   Guards guards;
 };
 

@@ -218,15 +218,19 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job, GradientGroup* g
   return trained;
 }
 
-// The pushes of all workers until the end of training, for a schedule that needs them; 0 if other
-// flags than --epochs decide, or if this process has no data, which a server needs for nothing
-// else.
+// The pushes of all workers in all epochs, for a schedule that needs them; 0 if this process has no
+// data, which a server needs for nothing else.
 uint64_t PushesOf(const TrainFlags& flags) {
   if (!NeedsPushes(flags.job)) return 0;
-  if (flags.trainer.max_steps > 0 || flags.until_step > 0) return 0;
   const uint64_t batches =
       CountTrainingSamples(flags.model) * flags.trainer.epochs / flags.trainer.batch_size;
   return batches / std::max(flags.local.every, uint32_t{1});
+}
+
+void SetEndOfTraining(TrainFlags& flags) {
+  const auto most = static_cast<uint64_t>(flags.trainer.max_steps);
+  SetPushes(PushesOf(flags), flags.job);
+  SetSoonerEnd(most / std::max(flags.local.every, uint32_t{1}), flags.until_step, flags.job);
 }
 
 // With --role=single or allreduce.
@@ -278,7 +282,7 @@ int Main(int argc, char** argv) {
   flags.trainer.until_step = Step(flags.until_step);
   flags.trainer.augmentation.padding = absl::StrContains(flags.augment, "crop") ? kCropPadding : 0;
   flags.trainer.augmentation.mirror = absl::StrContains(flags.augment, "flip");
-  SetPushes(PushesOf(flags), flags.job);
+  SetEndOfTraining(flags);
   absl::Status status;
   if (flags.role != "job") {
     status = TrainWithoutServer(flags);

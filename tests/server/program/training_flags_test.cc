@@ -36,6 +36,19 @@ absl::StatusOr<ShardOptions> Apply(Arguments arguments, uint32_t launched = 0,
   return options;
 }
 
+// The steps of a cosine whose end is known from more than the pushes of all.
+uint64_t CosineSteps(const TrainingFlags& end, const Arguments& arguments, uint32_t launched) {
+  CLI::App app;
+  TrainingFlags flags = end;
+  AddTrainingFlags(app, flags);
+  Arguments reversed(arguments.rbegin(), arguments.rend());
+  reversed.push_back("--lr-schedule=cosine");
+  app.parse(reversed);
+  ShardOptions options;
+  EXPECT_THAT(ApplyTrainingFlags(flags, launched, &options), IsOk());
+  return options.schedule.total_steps;
+}
+
 // Of a command line that is right.
 ShardOptions Options(const Arguments& arguments, uint32_t launched = 0) {
   auto options = Apply(arguments, launched);
@@ -325,6 +338,18 @@ TEST(TrainingFlagsTest, AreRefusedAtOnceIfTheyAreNoNumbers) {
               HasCode(absl::StatusCode::kInternal, HasSubstr("--max-step-wait")));
   EXPECT_THAT(Apply({"--quorum=4294967296"}),
               HasCode(absl::StatusCode::kInternal, HasSubstr("--quorum")));
+}
+
+TEST(TrainingFlagsTest, ACosineEndsWithWhateverEndsTrainingFirst) {
+  TrainingFlags end;
+  end.pushes_of_each = 200;
+  EXPECT_EQ(CosineSteps(end, {}, 3), 200u);
+  EXPECT_EQ(CosineSteps(end, {"--mode=async"}, 3), 600u);
+  end.pushes = 300;
+  EXPECT_EQ(CosineSteps(end, {}, 3), 100u);
+  end.last_step = 70;
+  EXPECT_EQ(CosineSteps(end, {}, 3), 70u);
+  EXPECT_EQ(CosineSteps(end, {"--lr-total-steps=50"}, 3), 50u);
 }
 
 }  // namespace
