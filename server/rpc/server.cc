@@ -1,5 +1,7 @@
 #include "server/rpc/server.h"
 
+#include <glog/logging.h>
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
 
 #include <utility>
@@ -9,14 +11,17 @@
 #include "common/net/listening_sockets.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_runtime.h"
+#include "server/rpc/access/checked_service.h"
 #include "server/rpc/access/tls.h"
 #include "server/rpc/listening/acceptor.h"
+#include "server/rpc/listening/call_counter.h"
 #include "server/rpc/listening/open_files.h"
 #include "server/rpc/operator/admin.h"
 #include "server/rpc/operator/health.h"
 #include "server/rpc/operator/inspector.h"
 #include "server/rpc/operator/open_watches.h"
 #include "server/rpc/operator/passing_inspector.h"
+#include "server/rpc/operator/public_descriptors.h"
 #include "server/rpc/operator/reflection.h"
 #include "server/rpc/operator/refusing_admin.h"
 #include "server/rpc/parameter_service.h"
@@ -32,15 +37,53 @@
 namespace sluice {
 namespace {
 
-// What reflection lists, with the services that only some servers have.
-std::vector<std::string> ServiceNames(std::vector<std::string> names = {}) {
-  names.insert(names.end(),
-               {v1::Admin::service_full_name(), v1::Inspector::service_full_name(),
-                v1::ParameterServer::service_full_name(), v1::Probe::service_full_name(),
-                "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
-                "grpc.reflection.v1alpha.ServerReflection"});
-  return names;
-}
+constexpr char kHealth[] = "grpc.health.v1.Health";
+
+// The services of a gRPC server.
+class Services {
+ public:
+  template <typename Generated>
+  void Add(std::unique_ptr<grpc::Service> service) {
+    Add(Generated::service_full_name(), std::move(service));
+  }
+  void Add(std::string name, std::unique_ptr<grpc::Service> service) {
+    services_.push_back({std::move(name), std::move(service)});
+  }
+
+  // The last to be added. Describes all.
+  void AddReflection() {
+    constexpr char kV1[] = "grpc.reflection.v1.ServerReflection";
+    constexpr char kV1Alpha[] = "grpc.reflection.v1alpha.ServerReflection";
+    std::vector<std::string> names = {kV1, kV1Alpha};
+    for (const Named& one : services_) names.push_back(one.name);
+    auto versions = MakeGrpcReflection(names);
+    Add(kV1, std::move(versions[0]));
+    Add(kV1Alpha, std::move(versions[1]));
+  }
+
+  void Register(RoleCheck roles, grpc::ServerBuilder& builder) {
+    PublicDescriptors descriptors;
+    const google::protobuf::DescriptorPool pool(&descriptors);
+    for (const Named& one : services_) {
+      const auto* const described = pool.FindServiceByName(one.name);
+      CHECK(described != nullptr) << one.name;
+      checked_.push_back(MakeCheckedService(*one.service, *described, roles));
+      builder.RegisterService(checked_.back().get());
+    }
+    unknown_ = MakeUnknownMethods(roles);
+    builder.RegisterCallbackGenericService(unknown_.get());
+  }
+
+ private:
+  struct Named {
+    std::string name;
+    std::unique_ptr<grpc::Service> service;
+  };
+
+  std::vector<Named> services_;
+  std::vector<std::unique_ptr<grpc::Service>> checked_;
+  std::unique_ptr<grpc::CallbackGenericService> unknown_;
+};
 
 // The time in which a peer has to answer: with an acknowledgement in TCP, or to a ping of gRPC.
 constexpr absl::Duration kPeerTimeout = absl::Seconds(10);
@@ -51,8 +94,7 @@ int Milliseconds(absl::Duration duration) {
 
 class GrpcServerOnAddress final : public GrpcServer {
  public:
-  GrpcServerOnAddress(std::unique_ptr<OpenWatches> watches,
-                      std::vector<std::unique_ptr<grpc::Service>> services)
+  GrpcServerOnAddress(std::unique_ptr<OpenWatches> watches, Services services)
       : watches_(std::move(watches)), services_(std::move(services)) {}
 
   absl::Status Start(const GrpcServerOptions& options) {
@@ -71,7 +113,8 @@ class GrpcServerOnAddress final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kPeerTimeout));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kPeerTimeout));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
-    for (const auto& service : services_) builder.RegisterService(service.get());
+    builder.SetContextAllocator(std::make_unique<CountedContexts>(calls_));
+    services_.Register(UsesTls(options) ? RoleCheck::kOn : RoleCheck::kOff, builder);
     return Serve(*std::move(listening), options, builder);
   }
 
@@ -118,9 +161,8 @@ class GrpcServerOnAddress final : public GrpcServer {
   absl::Status Serve(ListeningSockets listening, const GrpcServerOptions& options,
                      grpc::ServerBuilder& builder) {
     address_ = listening.address();
-    credentials_ = UsesTls(options)
-                       ? MakeTlsServerCredentials(options.credentials, [this] { calls_.Add(); })
-                       : MakePlaintextServerCredentials([this] { calls_.Add(); });
+    credentials_ = UsesTls(options) ? MakeTlsServerCredentials(options.credentials)
+                                    : grpc::InsecureServerCredentials();
     connected_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
     server_ = builder.BuildAndStart();
@@ -153,7 +195,7 @@ class GrpcServerOnAddress final : public GrpcServer {
   }
 
   const std::unique_ptr<OpenWatches> watches_;
-  const std::vector<std::unique_ptr<grpc::Service>> services_;
+  Services services_;
   CallCounter calls_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connected_;  // takes descriptors
@@ -168,26 +210,22 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
                                                             Shard& shard, DurableDirectory* durable,
                                                             HolderLinks* holders) {
   auto watches = std::make_unique<OpenWatches>();
-  std::vector<std::string> names;
   JobServers servers;
-  std::vector<std::unique_ptr<grpc::Service>> services;
+  Services services;
   if (holders != nullptr) {
     servers = [holders] { return holders->Addresses(); };
     shard.DescribeServersWith([holders] { return holders->Describe(); });
-    services.push_back(MakeGrpcSequencer(options.token, *holders));
-    names.push_back(v1::Sequencer::service_full_name());
+    services.Add<v1::Sequencer>(MakeGrpcSequencer(options.token, *holders));
   }
-  services.push_back(MakeGrpcParameterService(options.token, options.transforms,
-                                              options.limits.join, servers, shard));
-  services.push_back(MakeGrpcProbeService(
+  services.Add<v1::ParameterServer>(MakeGrpcParameterService(options.token, options.transforms,
+                                                             options.limits.join, servers, shard));
+  services.Add<v1::Probe>(MakeGrpcProbeService(
       {options.token, shard.shares_memory(), options.limits.probes}, *watches));
-  services.push_back(MakeGrpcAdmin(options.token, shard, *watches, durable));
-  services.push_back(MakeGrpcInspector(shard, *watches, durable));
+  services.Add<v1::Admin>(MakeGrpcAdmin(options.token, shard, *watches, durable));
+  services.Add<v1::Inspector>(MakeGrpcInspector(shard, *watches, durable));
   const auto drains = [&shard] { return shard.Describe().phase == Phase::kDraining; };
-  services.push_back(MakeGrpcHealth(drains, *watches));
-  for (auto& version : MakeGrpcReflection(ServiceNames(std::move(names)))) {
-    services.push_back(std::move(version));
-  }
+  services.Add(kHealth, MakeGrpcHealth(drains, *watches));
+  services.AddReflection();
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
   const absl::Status started = server->Start(options);
   if (!started.ok()) return started;
@@ -201,20 +239,21 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOp
                                                               const std::string& first_server,
                                                               HeldStripe& stripe) {
   auto watches = std::make_unique<OpenWatches>();
-  std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(
+  Services services;
+  services.Add<v1::ParameterServer>(
       MakeGrpcStripeService(options.token, options.transforms, first_server, stripe));
-  services.push_back(MakeGrpcProbeService({options.token, false, options.limits.probes}, *watches));
+  services.Add<v1::Probe>(
+      MakeGrpcProbeService({options.token, false, options.limits.probes}, *watches));
   PassingInspectorOptions passing;
   passing.first_server = first_server;
   passing.connect = [first_server, credentials = options.credentials] {
     return MakeSequencerChannel(first_server, credentials);
   };
   passing.rows = [&stripe] { return stripe.rows(); };
-  services.push_back(MakeGrpcPassingInspector(std::move(passing), *watches));
-  services.push_back(MakeGrpcRefusingAdmin(options.token, first_server));
-  services.push_back(MakeGrpcHealth([] { return false; }, *watches));
-  for (auto& version : MakeGrpcReflection(ServiceNames())) services.push_back(std::move(version));
+  services.Add<v1::Inspector>(MakeGrpcPassingInspector(std::move(passing), *watches));
+  services.Add<v1::Admin>(MakeGrpcRefusingAdmin(options.token, first_server));
+  services.Add(kHealth, MakeGrpcHealth([] { return false; }, *watches));
+  services.AddReflection();
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
   const absl::Status started = server->Start(options);
   if (!started.ok()) return started;

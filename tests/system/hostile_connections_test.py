@@ -30,6 +30,7 @@ from attacks import (  # noqa: E402
     send_metadata,
 )
 from http2_peer import PATIENCE, Peer, bomb  # noqa: E402
+from odd_metadata import odd_calls  # noqa: E402
 
 EMPTY = bytes(5)  # a message without fields
 PLENTY = 100  # MB of memory; a server takes 20 at its start
@@ -63,8 +64,9 @@ class Server:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
 
         self.log = tempfile.TemporaryFile()
+        at = [f"--listen={listen}"] if listen else []
         self.process = subprocess.Popen(
-            [PROGRAM, f"--listen={listen}", "--workers=1", *flags],
+            [PROGRAM, *at, "--workers=1", *flags],
             stderr=self.log,
             stdout=subprocess.DEVNULL,
             preexec_fn=limit_open_files,
@@ -132,18 +134,20 @@ class HostileConnections(unittest.TestCase):
 
     def test_a_compressed_bomb_is_refused_before_it_is_unpacked(self):
         for encoding in ("gzip", "deflate"):
+            packed = bomb(encoding, 500)  # takes seconds, so before there is a connection
             for token in (False, True):
                 flags = [f"--token-file={self.token_file()}"] if token else []
                 server = self.serve(*flags)
                 evil = self.greeted(server)
-                evil.call(1, HEARTBEAT, bomb(encoding, 500), [(b"grpc-encoding", encoding.encode())])
+                evil.call(1, HEARTBEAT, packed, [(b"grpc-encoding", encoding.encode())])
                 self.assertIn(b"grpc-status\x0212", evil.answer())
                 self.expect_served(server)
 
     def test_a_compressed_bomb_is_refused_over_tls(self):
+        packed = bomb("gzip", 500)
         server, tls = self.serve_tls()
         evil = self.greeted(server, tls=tls)
-        evil.call(1, STATE, bomb("gzip", 500), [(b"grpc-encoding", b"gzip")])
+        evil.call(1, STATE, packed, [(b"grpc-encoding", b"gzip")])
         self.assertIn(b"grpc-status\x0212", evil.answer())
         self.expect_served(server, tls)
 
@@ -195,6 +199,40 @@ class HostileConnections(unittest.TestCase):
             refusal = stall.peer.ended[min(stall.peer.ended)]
             self.assertIn(b"has 2 requests to join in parts", refusal)
         self.expect_served(server)
+
+    # ---- Metadata ----
+
+    def play_odd_calls(self, server, acknowledges, tls=None):
+        """Each odd call, at a method of another kind each time, on a connection that is still open."""
+        paths = (STATE, PUSH, WATCH, HEARTBEAT, "/no/method")
+        peer = None
+        for number, send in enumerate(odd_calls()):
+            if peer is None or peer.closed:
+                peer = self.greeted(server, tls=tls, acknowledges=acknowledges)
+            send(peer, 2 * number + 1, paths[number % len(paths)])
+            peer.settle()
+        self.expect_served(server, tls)
+
+    def test_no_metadata_end_the_server(self):
+        for acknowledges in (True, False):
+            self.play_odd_calls(self.serve(), acknowledges)
+
+    def test_no_metadata_end_the_server_on_a_unix_socket(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            self.play_odd_calls(self.serve(listen=f"unix:{folder}/s"), acknowledges=True)
+
+    def test_no_metadata_end_the_server_over_tls(self):
+        server, tls = self.serve_tls()
+        self.play_odd_calls(server, acknowledges=True, tls=tls)
+
+    def test_no_metadata_end_a_server_that_is_not_the_first(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            servers = f"--servers=unix:{folder}/0,unix:{folder}/1"
+            first, second = (
+                self.serve(servers, f"--index={i}", listen=None) for i in range(2)
+            )
+            for server in (first, second):
+                self.play_odd_calls(server, acknowledges=True)
 
     # ---- Connections ----
 

@@ -1,29 +1,26 @@
-// The checks that gRPC makes for each call, on any connection, before a method sees the call.
+// The checks that every call passes before a service sees it.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_CALL_CHECK_H_
 #define SLUICE_SERVER_RPC_ACCESS_CALL_CHECK_H_
 
-#include <grpc/grpc_security.h>
 #include <grpcpp/grpcpp.h>
 
-#include <cstddef>
-#include <functional>
-#include <memory>
-
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/security/role.h"
 
 namespace sluice {
 
-// gRPC's threads call it once for each call that begins.
-using CallBegun = std::function<void()>;
+// Whether the certificate of a caller decides what it may call. It does not without TLS.
+enum class RoleCheck { kOff, kOn };
 
-// Returns RESOURCE_EXHAUSTED if the call's metadata have more than RpcLimits::kMetadataBytes. gRPC
-// itself enforces that limit only for callers that acknowledge its settings.
-absl::Status CheckMetadata(const grpc_metadata* metadata, size_t count);
-
-// Makes credentials for connections without TLS, which call `begun` for each call. Keep the
-// returned object as long as the gRPC server.
-std::shared_ptr<grpc::ServerCredentials> MakePlaintextServerCredentials(CallBegun begun);
+// Checks a call of `method` (gRPC's path), which callers with one of the roles `may_call` may make:
+// - RESOURCE_EXHAUSTED if the method, the host and the metadata that gRPC hands to services have
+//   more than RpcLimits::kMetadataBytes. gRPC itself enforces that limit only for callers that
+//   acknowledge its settings.
+// - with kOn, what CheckMay() says of the caller's roles.
+absl::Status CheckCall(const grpc::ServerContextBase& context, absl::string_view method,
+                       Roles may_call, RoleCheck roles);
 
 }  // namespace sluice
 

@@ -63,19 +63,20 @@ Roles RolesThatMayCall(absl::string_view method) {
   return Roles();
 }
 
-absl::Status CheckMay(Roles caller, absl::string_view method) {
-  const Roles expected = RolesThatMayCall(method);
-  if (caller.Meet(expected)) return absl::OkStatus();
-  const std::string name = Shown(method);
-  if (expected.empty()) {
-    return absl::UnimplementedError(absl::StrCat("the server has no method ", name));
-  }
+absl::Status NoSuchMethod(absl::string_view method) {
+  return absl::UnimplementedError(absl::StrCat("the server has no method ", Shown(method)));
+}
+
+absl::Status CheckMay(Roles caller, absl::string_view method, Roles may_call) {
+  if (caller.Meet(may_call)) return absl::OkStatus();
+  if (may_call.empty()) return NoSuchMethod(method);
   const std::string has =
       caller.empty() ? absl::StrCat("no role among its alternative names, such as the URI ",
                                     RoleUri(Role::kWorker))
                      : absl::StrCat("the role ", caller.ToString());
-  return MakeError(Reason::kWrongRole, absl::StrCat("the caller's certificate has ", has, "; ",
-                                                    name, " needs the role ", expected.ToString()));
+  return MakeError(Reason::kWrongRole,
+                   absl::StrCat("the caller's certificate has ", has, "; ", Shown(method),
+                                " needs the role ", may_call.ToString()));
 }
 
 }  // namespace sluice

@@ -1,7 +1,7 @@
 // Which roles may call which method: one table of all methods that the server serves.
 //
-// tls.h looks up each call before the method sees it. For callers, a method that is not in the
-// table does not exist.
+// checked_service.h checks each call before the method sees it. For callers with a certificate, a
+// method that is not in the table does not exist.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_METHOD_ROLES_H_
 #define SLUICE_SERVER_RPC_ACCESS_METHOD_ROLES_H_
@@ -16,9 +16,12 @@ namespace sluice {
 // is not in the table.
 Roles RolesThatMayCall(absl::string_view method);
 
-// OK if a caller with these roles may call the method. Otherwise WRONG_ROLE names the needed role.
-// UNIMPLEMENTED if the method is not in the table; clients such as grpcurl then try another one.
-absl::Status CheckMay(Roles caller, absl::string_view method);
+// OK if a caller with these roles may call the method, for which one of the roles `may_call` is
+// needed. Otherwise WRONG_ROLE names the needed role; NoSuchMethod() if there is none.
+absl::Status CheckMay(Roles caller, absl::string_view method, Roles may_call);
+
+// UNIMPLEMENTED. Clients such as grpcurl then try another method.
+absl::Status NoSuchMethod(absl::string_view method);
 
 }  // namespace sluice
 

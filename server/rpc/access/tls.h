@@ -12,18 +12,14 @@
 #include <memory>
 
 #include "common/security/credentials_source.h"
-#include "server/rpc/access/call_check.h"
 
 namespace sluice {
 
-// The returned credentials ask `source` for a certificate at each new connection, and call `begun`
-// for each call. If `source` fails, the error is logged and the previous credentials stay in use. A
-// caller without a valid certificate that the authority signed fails in the handshake. A caller
-// whose certificate lacks the role that a method needs (see method_roles.h) gets PERMISSION_DENIED,
-// and one that calls an unknown method UNIMPLEMENTED. Keep the returned object as long as the gRPC
-// server.
-std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source,
-                                                                  CallBegun begun);
+// The returned credentials ask `source` for a certificate at each new connection. If `source`
+// fails, the error is logged and the previous credentials stay in use. A caller without a valid
+// certificate that the authority signed fails in the handshake. What a caller's roles allow,
+// checked_service.h checks. Keep the returned object as long as the gRPC server.
+std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source);
 
 }  // namespace sluice
 

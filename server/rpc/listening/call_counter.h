@@ -3,6 +3,7 @@
 #ifndef SLUICE_SERVER_RPC_LISTENING_CALL_COUNTER_H_
 #define SLUICE_SERVER_RPC_LISTENING_CALL_COUNTER_H_
 
+#include <grpcpp/grpcpp.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace sluice {
 // May be used by any thread.
 class CallCounter {
  public:
-  // Called once for each call, before its method sees it. The first call wakes the acceptor, too.
+  // Called once for each call, when its metadata have arrived. The first call wakes the acceptor,
+  // too.
   void Add() {
     if (left_.fetch_sub(1, std::memory_order_relaxed) == 1) {
       left_.store(between_.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -47,6 +49,24 @@ class CallCounter {
   std::atomic<int64_t> between_{512};
   std::atomic<int64_t> left_{1};
   const FileDescriptor event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+};
+
+// Counts the calls of a gRPC server: gRPC asks it for the context of each call, on the thread that
+// reads the connection. It leaves the context to gRPC. `counter` outlives it.
+class CountedContexts final : public grpc::ContextAllocator {
+ public:
+  explicit CountedContexts(CallCounter& counter) : counter_(counter) {}
+
+  grpc::CallbackServerContext* NewCallbackServerContext() override { return Count(); }
+  grpc::GenericCallbackServerContext* NewGenericCallbackServerContext() override { return Count(); }
+
+ private:
+  std::nullptr_t Count() {
+    counter_.Add();
+    return nullptr;
+  }
+
+  CallCounter& counter_;
 };
 
 }  // namespace sluice

@@ -14,6 +14,7 @@ import time
 
 from attacks import HEARTBEAT, JOIN_IN_PARTS, PUSH, STATE, WATCH, Stall, begin_calls, reset_calls, send_metadata
 from http2_peer import PREFACE, Peer, bomb
+from odd_metadata import odd_calls
 
 PAUSE = 0.2  # seconds between two attacks: the machine has work to do, too
 POURS = 40
@@ -55,6 +56,15 @@ class Attacker:
         send_metadata(peer)
         return [peer]
 
+    def odd_metadata(self):
+        peer = self.greeted(acknowledges=self.random.choice([True, False]))
+        for number, send in enumerate(self.random.sample(list(odd_calls()), 50)):
+            send(peer, 2 * number + 1, self.random.choice([STATE, WATCH, HEARTBEAT, PUSH, "/no/method"]))
+            peer.settle()
+            if peer.closed:
+                peer = self.greeted()
+        return [peer]
+
     def messages_without_end(self):
         stall = Stall(self.greeted(), self.random.choice([HEARTBEAT, PUSH, JOIN_IN_PARTS]), calls=50)
         for _ in range(POURS):
@@ -76,6 +86,7 @@ class Attacker:
             self.resets,
             self.calls_without_end,
             self.metadata,
+            self.odd_metadata,
             self.messages_without_end,
             self.silent_crowd,
             self.garbage,

@@ -20,12 +20,16 @@ def frame(kind, flags, stream, payload=b""):
 
 
 def string(text):
-    """A string in HPACK, not compressed. At most 16,000 bytes."""
+    """A string in HPACK, not compressed."""
     size = len(text)
     if size < 127:
         return bytes([size]) + text
+    length = bytes([127])
     rest = size - 127
-    return bytes([127, rest % 128 + 128, rest // 128]) + text
+    while rest >= 128:
+        length += bytes([rest % 128 + 128])
+        rest //= 128
+    return length + bytes([rest]) + text
 
 
 def field(name, value, remembered=False):
@@ -38,6 +42,16 @@ def request(path, extra=()):
     fields = [(b":path", path.encode()), (b":authority", b"x"), (b"te", b"trailers")]
     fields += [(b"content-type", b"application/grpc"), *extra]
     return b"\x83\x86" + b"".join(field(name, value) for name, value in fields)
+
+
+def headers(stream, block, flags=0):
+    """The frames of a block of headers of any size."""
+    parts = [block[i : i + FRAME_BYTES] for i in range(0, len(block), FRAME_BYTES)] or [b""]
+    frames = b""
+    for i, part in enumerate(parts):
+        end = END_HEADERS if i == len(parts) - 1 else 0
+        frames += frame(CONTINUATION if i else HEADERS, end | (0 if i else flags), stream, part)
+    return frames
 
 
 def bomb(encoding, megabytes):

@@ -182,6 +182,36 @@ TEST_F(MethodRolesTest, AMethodThatTheServerDoesNotHaveIsUnimplemented) {
   }
 }
 
+// Otherwise it could make the server hold its request.
+TEST_F(MethodRolesTest, RefusesACallBeforeItsRequestArrives) {
+  grpc::GenericStub stub(ChannelOf(authority_.Client({})));
+  for (const auto& entry : Promised()) {
+    GenericCall call(stub, entry.first);
+    EXPECT_FALSE(call.Read().has_value());
+    EXPECT_THAT(call.Finish(), IsDenied("has no role"));
+  }
+}
+
+// Only a job with several servers has the Sequencer.
+TEST_F(MethodRolesTest, OfAServiceThatTheServerLacksTheRolesAreCheckedToo) {
+  constexpr char kFollow[] = "/sluice.v1.Sequencer/Follow";
+  EXPECT_THAT(CallOnce(ChannelOf(Role::kWorker), kFollow), IsDenied("needs the role server"));
+  EXPECT_THAT(CallOnce(ChannelOf(Role::kServer), kFollow),
+              HasCode(absl::StatusCode::kUnimplemented,
+                      HasSubstr("the server has no method /sluice.v1.Sequencer/Follow")));
+}
+
+TEST_F(MethodRolesTest, ACallThatEndsWithoutItsRequestIsTold) {
+  grpc::GenericStub stub(ChannelOf(Role::kWorker));
+  for (const char* method : {"/sluice.v1.Inspector/GetServerState", "/grpc.health.v1.Health/Watch",
+                             "/sluice.v1.ParameterServer/Heartbeat"}) {
+    GenericCall call(stub, method);
+    call.WritesDone();
+    EXPECT_FALSE(call.Read().has_value());
+    EXPECT_THAT(call.Finish(), IsError(Reason::kBadArgument, HasSubstr("without a request")));
+  }
+}
+
 // ---- Observers ----
 
 constexpr char kJoin[] = "/sluice.v1.ParameterServer/Join";
