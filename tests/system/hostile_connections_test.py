@@ -28,6 +28,7 @@ from attacks import (  # noqa: E402
     begin_calls,
     reset_calls,
     send_metadata,
+    send_metadata_without_end,
 )
 from http2_peer import PATIENCE, Peer, bomb  # noqa: E402
 from odd_metadata import odd_calls  # noqa: E402
@@ -201,6 +202,14 @@ class HostileConnections(unittest.TestCase):
         self.expect_served(server)
 
     # ---- Metadata ----
+
+    def test_metadata_without_end_end_the_connection(self):
+        for server, tls in ((self.serve(), None), self.serve_tls()):
+            evil = self.greeted(server, tls=tls)
+            evil.settle()  # it has acknowledged the server's settings
+            self.assertTrue(send_metadata_without_end(evil, 4 << 30))
+            self.expect_served(server, tls, most=1000)
+            server.await_line("(closed a connection from 127.0.0.1: it sent)")
 
     def play_odd_calls(self, server, acknowledges, tls=None):
         """Each odd call, at a method of another kind each time, on a connection that is still open."""

@@ -25,6 +25,10 @@ constexpr absl::Duration kBetweenLines = absl::Seconds(10);
 // Judging all connections takes some 10 us for each, so it is not done more often than this.
 constexpr absl::Duration kBetweenJudgements = absl::Milliseconds(10);
 
+// How often it looks how many bytes have arrived, which takes less than a microsecond for each
+// connection.
+constexpr absl::Duration kBetweenLooks = absl::Milliseconds(250);
+
 absl::Duration Now() { return RealClock().Now() - absl::UnixEpoch(); }
 
 FileDescriptor SpareDescriptor() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
@@ -84,6 +88,7 @@ int Acceptor::WaitTime(absl::Duration now) const {
   absl::Duration next = connections_.next_due();
   if (!listens_) next = std::min(next, paused_until_);
   if (many_calls_) next = std::min(next, judged_ + kBetweenJudgements);
+  if (connections_.size() > 0) next = std::min(next, looked_ + kBetweenLooks);
   if (next == absl::InfiniteDuration()) return kForever;
   return static_cast<int>(absl::ToInt64Milliseconds(
       absl::Ceil(std::max(next - now, absl::ZeroDuration()), absl::Milliseconds(1))));
@@ -154,17 +159,22 @@ void Acceptor::HandleError(const FileDescriptor& socket, int error, absl::Durati
 }
 
 void Acceptor::JudgeIfDue(absl::Duration now) {
-  const bool all = many_calls_ && now >= judged_ + kBetweenJudgements;
-  if (!all && now < connections_.next_due()) return;
-  connections_.Learn(options_.grpc_server);
   using Which = Connections::Which;
-  for (const std::string& closed :
-       connections_.Judge(all ? Which::kAll : Which::kWithoutCall, now)) {
-    Say(closed, now);
+  if (many_calls_ && now >= judged_ + kBetweenJudgements) {
+    JudgeNow(Which::kAll, now);
+    judged_ = now;
+    many_calls_ = false;
+  } else if (now >= connections_.next_due()) {
+    JudgeNow(Which::kWithoutCall, now);
   }
-  if (!all) return;
-  judged_ = now;
-  many_calls_ = false;
+  if (now < looked_ + kBetweenLooks) return;
+  JudgeNow(Which::kGrown, now);
+  looked_ = now;
+}
+
+void Acceptor::JudgeNow(Connections::Which which, absl::Duration now) {
+  connections_.Learn(options_.grpc_server);
+  for (const std::string& closed : connections_.Judge(which, now)) Say(closed, now);
 }
 
 void Acceptor::Listen(bool on) {

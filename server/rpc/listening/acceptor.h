@@ -56,6 +56,7 @@ class Acceptor {
   void Take(FileDescriptor accepted, absl::Duration now);
   void HandleError(const FileDescriptor& socket, int error, absl::Duration now);
   void JudgeIfDue(absl::Duration now);
+  void JudgeNow(Connections::Which which, absl::Duration now);
   void Listen(bool on);
   void Say(const std::string& what, absl::Duration now);
 
@@ -69,6 +70,7 @@ class Acceptor {
   bool ended_ = false;
   bool many_calls_ = false;                            // have begun since the last judgement
   absl::Duration judged_ = -absl::InfiniteDuration();  // when all connections were judged
+  absl::Duration looked_ = -absl::InfiniteDuration();  // when the bytes of all were looked at
   absl::Duration paused_until_ = -absl::InfiniteDuration();
   bool listens_ = true;
   absl::Duration said_ = -absl::InfiniteDuration();  // when the log had the last line

@@ -18,7 +18,18 @@ std::string CallJudge::Judge(const CallCounts& counts, absl::Duration now) {
   if (BrokeTooMany(counts.broken, now)) {
     return absl::StrCat("it broke calls off faster than ", rules_.broken, " in a second");
   }
+  const int64_t unfinished = UnfinishedBytes(counts);
+  if (unfinished > rules_.unfinished) {
+    return absl::StrCat("it sent ", unfinished,
+                        " bytes without the end of a message or of metadata, ", "expected at most ",
+                        rules_.unfinished);
+  }
   return "";
+}
+
+int64_t CallJudge::UnfinishedBytes(const CallCounts& counts) {
+  if (counts.begun != finished_.begun || counts.messages != finished_.messages) finished_ = counts;
+  return counts.bytes - finished_.bytes;
 }
 
 bool CallJudge::BrokeTooMany(int64_t broken, absl::Duration now) {

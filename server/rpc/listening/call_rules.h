@@ -2,8 +2,9 @@
 //
 // gRPC 1.51 enforces its limit on open calls only for a client that acknowledges its settings. It
 // counts a call as ended as soon as the client resets it, but frees the call's memory only when the
-// thread that reads the connection has nothing more to read. So the acceptor judges the connections
-// by gRPC's own counters.
+// thread that reads the connection has nothing more to read. It bounds the frames of a call's
+// metadata, and not their sum. So the acceptor judges the connections by gRPC's own counters, and
+// by the bytes that have arrived.
 
 #ifndef SLUICE_SERVER_RPC_LISTENING_CALL_RULES_H_
 #define SLUICE_SERVER_RPC_LISTENING_CALL_RULES_H_
@@ -18,8 +19,10 @@ namespace sluice {
 // gRPC's counters of the calls of a connection, since the connection was opened.
 struct CallCounts {
   int64_t begun = 0;
-  int64_t ended = 0;   // in both directions
-  int64_t broken = 0;  // reset, by either side
+  int64_t ended = 0;     // in both directions
+  int64_t broken = 0;    // reset, by either side
+  int64_t messages = 0;  // that have arrived whole
+  int64_t bytes = 0;     // that have arrived; 0: the system does not tell
 };
 
 struct CallRules {
@@ -27,6 +30,9 @@ struct CallRules {
   int64_t open = 1024;
   // The most calls of one connection that may be broken off at once, and in each second after that.
   int64_t broken = 4000;
+  // The most bytes that may arrive without a new call or the end of a message: 16 of the largest
+  // messages may be under way at once.
+  int64_t unfinished = int64_t{64} << 20;
   // A connection that has begun no call for so long is closed.
   absl::Duration first_call = absl::Seconds(20);
 };
@@ -50,12 +56,14 @@ class CallJudge {
 
  private:
   bool BrokeTooMany(int64_t broken, absl::Duration now);
+  int64_t UnfinishedBytes(const CallCounts& counts);
 
   const CallRules rules_;
   const absl::Duration accepted_;
   absl::Duration judged_;
   int64_t broken_ = 0;
-  double allowance_;  // calls that may be broken now
+  CallCounts finished_;  // when a call began, or a message ended, as far as it was judged
+  double allowance_;     // calls that may be broken now
   bool has_called_ = false;
 };
 

@@ -91,9 +91,7 @@ std::vector<std::string> Connections::Judge(Which which, absl::Duration now) {
   std::vector<std::string> closed;
   for (auto& entry : connections_) {
     Connection& connection = entry.second;
-    if (connection.closed) continue;
-    if (which == Which::kWithoutCall && now < connection.judge.first_call_due()) continue;
-    if (which == Which::kWithoutCall && !connection.judge.awaits_first_call()) continue;
+    if (connection.closed || !IsDue(connection, which, now)) continue;
     const std::string why = JudgeOne(connection, now);
     if (why.empty()) continue;
     connection.closed = true;
@@ -104,10 +102,26 @@ std::vector<std::string> Connections::Judge(Which which, absl::Duration now) {
   return closed;
 }
 
+bool Connections::IsDue(const Connection& connection, Which which, absl::Duration now) const {
+  switch (which) {
+    case Which::kAll:
+      return true;
+    case Which::kGrown:
+      return BytesReceivedBy(connection.handle.get()) - connection.judged_bytes >
+             limits_.calls.unfinished / 4;
+    case Which::kWithoutCall:
+      return connection.judge.awaits_first_call() && now >= connection.judge.first_call_due();
+  }
+  return false;
+}
+
 // gRPC itself closes a connection whose handshake is not complete in time.
 std::string Connections::JudgeOne(Connection& connection, absl::Duration now) {
-  const auto calls = CallsOf(connection.number);
-  if (calls.has_value()) return connection.judge.Judge(*calls, now);
+  auto calls = CallsOf(connection.number);
+  if (calls.has_value()) {
+    calls->bytes = connection.judged_bytes = BytesReceivedBy(connection.handle.get());
+    return connection.judge.Judge(*calls, now);
+  }
   if (now >= connection.judge.first_call_due()) connection.judge.Excuse();
   return "";
 }

@@ -43,9 +43,10 @@ class Connections {
   // unix socket all peers look alike, so there it must be called after each Add().
   void Learn(int64_t server);
 
-  // Judges all connections, or only those that have begun no call. Closes those that break a rule,
-  // and returns why: one sentence for each.
-  enum class Which { kAll, kWithoutCall };
+  // Judges all connections, or only those at which many bytes have arrived since they were judged,
+  // or only those that have begun no call. Closes those that break a rule, and returns why: one
+  // sentence for each.
+  enum class Which { kAll, kGrown, kWithoutCall };
   std::vector<std::string> Judge(Which which, absl::Duration now);
 
   // When a connection that begins no call has to be judged; infinite: never.
@@ -59,9 +60,11 @@ class Connections {
     int64_t number = 0;  // gRPC's; 0: not known yet
     bool closed = false;
     CallJudge judge;
+    int64_t judged_bytes = 0;  // that had arrived when it was judged
   };
 
   void SetNumber(int64_t number, const std::string& peer);
+  bool IsDue(const Connection& connection, Which which, absl::Duration now) const;
   static std::string JudgeOne(Connection& connection, absl::Duration now);
 
   const ConnectionLimits limits_;

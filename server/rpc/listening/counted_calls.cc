@@ -4,6 +4,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -104,12 +105,19 @@ std::string CountedPeerOf(int64_t connection) {
   return PeerIn(ObjectIn(found, "socket"));
 }
 
+int64_t BytesReceivedBy(int socket) {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return static_cast<int64_t>(info.tcpi_bytes_received);
+}
+
 absl::optional<CallCounts> CallsOf(int64_t connection) {
   const Struct json = ParseJson(grpc_channelz_get_socket(connection));
   if (json.fields().empty()) return absl::nullopt;
   const Struct& data = ObjectIn(ObjectIn(json, "socket"), "data");
   return CallCounts{NumberIn(data, "streamsStarted"), NumberIn(data, "streamsSucceeded"),
-                    NumberIn(data, "streamsFailed")};
+                    NumberIn(data, "streamsFailed"), NumberIn(data, "messagesReceived")};
 }
 
 }  // namespace sluice

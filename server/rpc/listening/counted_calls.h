@@ -26,8 +26,11 @@ std::vector<int64_t> ConnectionNumbersOf(int64_t server, int64_t after);
 // Returns the peer of a connection in the form of PeerOf(). Empty if the connection was closed.
 std::string CountedPeerOf(int64_t connection);
 
-// Returns the counters of the connection with this number. Absent if there is none, or if it was
-// closed.
+// Returns how many bytes have arrived at a TCP socket; 0 for any other socket.
+int64_t BytesReceivedBy(int socket);
+
+// Returns the counters of the connection with this number, without bytes. Absent if there is none,
+// or if it was closed.
 absl::optional<CallCounts> CallsOf(int64_t connection);
 
 }  // namespace sluice

@@ -49,6 +49,14 @@ def send_metadata(peer):
     peer.send(frame(CONTINUATION, END_HEADERS, 1))
 
 
+def send_metadata_without_end(peer, most):
+    """Sends a call's metadata in frames that are small enough. True if the server closes the connection
+    before they have so many bytes."""
+    peer.send(frame(HEADERS, 0, 1, request(STATE)))
+    part = frame(CONTINUATION, 0, 1, field(b"x", bytes(7000))) * 16
+    return not all(peer.send(part) for _ in range(most // len(part)))
+
+
 class Stall:
     """Calls of a peer whose messages never end."""
 

@@ -17,6 +17,7 @@ CallRules SmallRules() {
   CallRules rules;
   rules.open = 8;
   rules.broken = 4;
+  rules.unfinished = 100;
   rules.first_call = absl::Seconds(20);
   return rules;
 }
@@ -49,6 +50,16 @@ TEST_F(CallRulesTest, ClosesAConnectionWhoseCallsBreakFaster) {
   EXPECT_THAT(At(absl::Milliseconds(250), {5, 0, 5}), IsEmpty());
   EXPECT_THAT(At(absl::Milliseconds(300), {6, 0, 6}),
               HasSubstr("it broke calls off faster than 4 in a second"));
+}
+
+TEST_F(CallRulesTest, ClosesAConnectionThatSendsWithoutEndingAMessageOrMetadata) {
+  EXPECT_THAT(At(absl::ZeroDuration(), {1, 0, 0, 0, 50}), IsEmpty());
+  EXPECT_THAT(At(absl::ZeroDuration(), {1, 0, 0, 0, 150}), IsEmpty());
+  EXPECT_THAT(At(absl::ZeroDuration(), {1, 0, 0, 1, 900}), IsEmpty());   // a message ended
+  EXPECT_THAT(At(absl::ZeroDuration(), {2, 0, 0, 1, 1800}), IsEmpty());  // a call began
+  EXPECT_THAT(At(absl::ZeroDuration(), {2, 0, 0, 1, 1900}), IsEmpty());
+  EXPECT_THAT(At(absl::ZeroDuration(), {2, 0, 0, 1, 1901}),
+              HasSubstr("it sent 101 bytes without the end of a message"));
 }
 
 // Between two looks the rate is an average: nobody knows when the calls broke.
