@@ -35,11 +35,19 @@ class Lock {
   const bool held_;
 };
 
+// Marks the file as written by this process, as long as it is open: F_RDLCK, or F_WRLCK if nobody
+// else has marked it. It has nothing to do with the lock of an append.
+bool Mark(int file, short type) {
+  struct flock mark = {};
+  mark.l_type = type;
+  mark.l_whence = SEEK_SET;
+  return fcntl(file, F_OFD_SETLK, &mark) == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, Existing existing) {
-  const int emptied = existing == Existing::kEmptied ? O_TRUNC : 0;
-  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | emptied;
+  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC;
   TraceFile file(path, FileDescriptor(open(path.c_str(), flags, 0644)));
   struct stat info = {};
   if (!file.file_.ok() || fstat(file.file_.get(), &info) != 0) {
@@ -50,6 +58,9 @@ absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, Existing exis
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write the trace ", path, ": it is not a regular file; name another"));
   }
+  const bool alone = existing == Existing::kEmptied && Mark(file.file_.get(), F_WRLCK);
+  if (alone && ftruncate(file.file_.get(), 0) != 0) return file.Error("empty");
+  Mark(file.file_.get(), F_RDLCK);
   return file;
 }
 

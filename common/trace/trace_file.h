@@ -19,7 +19,7 @@
 
 namespace sluice {
 
-// The treatment of a file that already exists.
+// The treatment of a file that already exists. One that another process writes is not emptied.
 enum class Existing { kEmptied, kContinued };
 
 // Externally synchronized.

@@ -117,6 +117,13 @@ TEST_F(TraceTest, IsBegunAnewOrGoneOnWith) {
   EXPECT_THAT(Text(), Not(HasSubstr("\"old\"")));
 }
 
+TEST_F(TraceTest, IsNotEmptiedWhileAnotherProcessWritesIt) {
+  auto other = TraceFile::Open(path_, Existing::kEmptied).value();
+  ASSERT_THAT(other.Append(R"({"name": "other's"})"), IsOk());
+  Open("server", Existing::kEmptied)->Add("row", "span", clock_.Now(), clock_.Now());
+  EXPECT_THAT(Text(), AllOf(HasSubstr("other's"), HasSubstr("\"server\"")));
+}
+
 TEST_F(TraceTest, QuotesNames) {
   Open("a \"b\" \\ c\n")->Add("row", "span", clock_.Now(), clock_.Now());
   EXPECT_EQ(Read()[0].process, "a \"b\" \\ c ");
