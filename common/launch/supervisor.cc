@@ -180,29 +180,35 @@ absl::Status Supervisor::Spawn() {
   return absl::OkStatus();
 }
 
-int Supervisor::Run(const std::string& brief, uint32_t max_restarts, bool (*is_final)(int code)) {
-  for (uint32_t restarts = 0;; ++restarts) {
-    WaitForEnd();
-    const int code = CodeOf(status_);
-    const bool done = WIFEXITED(status_) && (code == 0 || is_final(code));
-    if (done || stopping_ || WasAskedToEnd(status_)) return code;
-    const std::string what = absl::StrCat(name_, ": its program ", DescribeEnd(status_));
-    if (restarts == max_restarts) {
-      LOG(ERROR) << what << "; it is not started again, after " << restarts << " restarts";
-      return code;
-    }
-    LOG(WARNING) << what << "; restart " << restarts + 1 << " of " << max_restarts;
-    Pause();
-    if (stopping_) return code;
-    const absl::Status spawned = Spawn();
-    if (!spawned.ok()) {
-      LOG(ERROR) << name_ << ": " << spawned.message();
-      return code;
-    }
-    // If the program has ended already, the next turn of the loop notices.
-    const absl::Status briefed = socket_.Send(brief);
-    if (!briefed.ok()) LOG(WARNING) << name_ << ": " << briefed.message();
+absl::optional<int> Supervisor::AwaitEnd(const std::string& brief, uint32_t max_restarts,
+                                         bool (*is_final)(int code)) {
+  WaitForEnd();
+  const int code = CodeOf(status_);
+  const bool done = WIFEXITED(status_) && (code == 0 || is_final(code));
+  if (done || stopping_ || WasAskedToEnd(status_)) return code;
+  const std::string what = absl::StrCat(name_, ": its program ", DescribeEnd(status_));
+  if (restarts_ >= max_restarts) {
+    LOG(ERROR) << what << "; it is not started again, after " << restarts_ << " restarts";
+    return code;
   }
+  LOG(WARNING) << what << "; restart " << ++restarts_ << " of " << max_restarts;
+  Pause();
+  if (stopping_) return code;
+  const absl::Status spawned = Spawn();
+  if (!spawned.ok()) {
+    LOG(ERROR) << name_ << ": " << spawned.message();
+    return code;
+  }
+  // If the program has ended already, the next call notices.
+  const absl::Status briefed = socket_.Send(brief);
+  if (!briefed.ok()) LOG(WARNING) << name_ << ": " << briefed.message();
+  return absl::nullopt;
+}
+
+int Supervisor::Run(const std::string& brief, uint32_t max_restarts, bool (*is_final)(int code)) {
+  absl::optional<int> code;
+  while (!code.has_value()) code = AwaitEnd(brief, max_restarts, is_final);
+  return *code;
 }
 
 void Supervisor::WaitForEnd() {

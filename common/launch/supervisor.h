@@ -69,14 +69,18 @@ class Supervisor {
   const SupervisorSocket& socket() const { return socket_; }
 
   // Waits until the program has ended, and starts it again with `brief` as its first message,
-  // unless
+  // unless, counted over all calls,
   // - it ended with 0, or with a code for which `is_final` returns true;
   // - it was started again `max_restarts` times already; or
   // - a signal asked this process or the program to end (SIGTERM, SIGINT, SIGHUP or SIGQUIT). A
   //   signal to this process is passed on to the program.
   // If the program ran for less than `short_life`, pauses for that time before it starts it again.
   // A signal that asks this process to end also ends the pause.
-  // Returns the last exit code, or 128 + the signal that ended the program.
+  // Returns the last exit code, or 128 + the signal that ended the program; nothing if the program
+  // runs again.
+  absl::optional<int> AwaitEnd(const std::string& brief, uint32_t max_restarts,
+                               bool (*is_final)(int code));
+  // The same until the program does not run again.
   int Run(const std::string& brief, uint32_t max_restarts, bool (*is_final)(int code));
 
  private:
@@ -96,6 +100,7 @@ class Supervisor {
   FileDescriptor ended_;  // its pidfd
   absl::Time spawned_;
   uint32_t runs_ = 0;
+  uint32_t restarts_ = 0;
   int status_ = 0;         // of the last program, from waitpid()
   bool stopping_ = false;  // a signal asked this process to end
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/launch/failure.h"
 #include "common/launch/launch_brief.h"
 #include "common/launch/rank_note.h"
@@ -85,13 +86,23 @@ absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place
 // Runs the server for the first time, so that its ticket can be broadcast.
 class SupervisedServer {
  public:
-  // What rank 0 broadcasts. If the program could not serve, it has said why.
+  explicit SupervisedServer(uint32_t max_restarts) : max_restarts_(max_restarts) {}
+
+  // What rank 0 broadcasts. A program that is killed before it serves is started again. If it could
+  // not serve, it has said why.
   absl::StatusOr<MpiBlobs> Start(const MpiWorld& world, const std::vector<std::string>& notes) {
     brief_.world = world;
     brief_.notes = notes;
     const absl::Status started = StartProgram();
     if (!started.ok()) return started;
-    auto identity = Hear();
+    auto heard = supervisor_->socket().Receive();
+    while (!heard.ok()) {
+      ended_ = supervisor_->AwaitEnd(EncodeBrief(brief_), max_restarts_, IsFinalCode);
+      if (ended_.has_value()) return heard.status();
+      heard = supervisor_->socket().Receive();
+    }
+    auto identity = DecodeIdentity(*heard);
+    Wipe(*heard);
     if (!identity.ok()) return identity.status();
     brief_.server = *std::move(identity);
     return BlobsOf(*brief_.server);
@@ -102,6 +113,7 @@ class SupervisedServer {
 
   // Returns the program's last exit code. Only if HasProgram().
   int Run(uint32_t max_restarts) {
+    if (ended_.has_value()) return *ended_;
     // The other ranks of a launch without a server have given up.
     if (!brief_.server.has_value()) max_restarts = 0;
     return supervisor_->Run(EncodeBrief(brief_), max_restarts, IsFinalCode);
@@ -119,15 +131,9 @@ class SupervisedServer {
     return supervisor_->socket().Send(EncodeBrief(brief_));
   }
 
-  absl::StatusOr<ServerIdentity> Hear() {
-    auto heard = supervisor_->socket().Receive();
-    if (!heard.ok()) return heard.status();
-    auto identity = DecodeIdentity(*heard);
-    Wipe(*heard);
-    return identity;
-  }
-
+  const uint32_t max_restarts_;
   LaunchBrief brief_;
+  absl::optional<int> ended_;  // the code of a program that was killed before it served
   std::unique_ptr<PrivateDirectory> directory_;  // outlives every server
   std::unique_ptr<Supervisor> supervisor_;
 };
@@ -158,7 +164,7 @@ absl::Status RestartNeedsMpi() {
 
 // Returns the exit code of this rank's program.
 absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const RankCheck& check) {
-  SupervisedServer server;
+  SupervisedServer server(flags.max_restarts);
   auto told = MpiBootstrap(NoteOf(flags, place), check,
                            [&](const MpiWorld& world, const std::vector<std::string>& notes) {
                              return place == ServerPlace::kElsewhere
