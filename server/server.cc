@@ -217,7 +217,8 @@ absl::StatusOr<int> Server::AwaitEnd() {
 
 bool Server::IsOver() const {
   const HolderLoss lost = incarnation_->lost_holder();
-  return incarnation_->drained() || (!lost.why.empty() && !lost.is_back) ||
+  const bool ends = !lost.why.empty() && !lost.is_back && !shard().Describe().end_is_saved;
+  return incarnation_->drained() || ends ||
          (options_.exit_when_finished && (incarnation_->deserted() || left_alone_));
 }
 

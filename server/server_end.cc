@@ -96,12 +96,14 @@ int Server::Serve() {
 int Server::Outcome(bool finished) const {
   if (left_alone_) return kEveryWorkerLost;
   if (shard().Describe().diverged) return kDiverged;
-  return !finished || AnyLeftInGoodOrder(shard().Sessions()) ? 0 : kEveryWorkerLost;
+  const bool well = shard().Describe().ended_before || AnyLeftInGoodOrder(shard().Sessions());
+  return !finished || well ? 0 : kEveryWorkerLost;
 }
 
 // Why a server that was lost ends the job; empty: it does not. Without that server all workers may
 // be lost, too, before its lease is over.
 std::string Server::LostHolder(bool finished) const {
+  if (shard().Describe().end_is_saved) return "";
   const std::string away = incarnation_->away_holder();
   if (away.empty() || Outcome(finished) != kEveryWorkerLost) {
     return incarnation_->lost_holder().why;
@@ -140,9 +142,13 @@ absl::Status Server::SaveLast() {
     LOG(WARNING) << "no last checkpoint is saved, because training diverged" << HowToGoBack(state);
     return absl::OkStatus();
   }
-  const absl::Status saved = options_.servers == 1
-                                 ? SaveCheckpointAndWait(incarnation_->shard(), *durable)
-                                 : SaveWithHolders();
+  const bool all_are_there =
+      incarnation_->away_holder().empty() && incarnation_->lost_holder().why.empty();
+  absl::Status saved;
+  if (!state.end_is_complete && (all_are_there || !state.end_is_saved)) {
+    saved = options_.servers == 1 ? SaveCheckpointAndWait(incarnation_->shard(), *durable)
+                                  : SaveWithHolders();
+  }
   const Step since = state.suspect_since.value_or(state.step);
   if (saved.ok() && state.step.value() - since.value() >= kSuspiciousSteps) {
     LOG(WARNING) << "the last checkpoint may be a bad one, because training seems to diverge"

@@ -93,7 +93,7 @@ absl::StatusOr<bool> Server::GoBackForHolder(const HolderLoss& loss) {
   LOG(WARNING) << why.message();
   incarnation_->StopWaiting(why);
   const ShardStatus state = shard.Describe();
-  if (state.phase == Phase::kFinished || incarnation_->drained()) return false;
+  if (incarnation_->drained()) return false;
   shard.Suspend(why);  // unless there are no workers
   incarnation_->Shutdown(why, kLastCalls);
   if (incarnation_->drained()) return false;
@@ -108,6 +108,7 @@ absl::StatusOr<bool> Server::GoBackForHolder(const HolderLoss& loss) {
 // Ends an incarnation that was shut down. The next one has other session numbers.
 void Server::EndForNext() {
   options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
+  options_.shard.same_launch = true;
   EndIncarnation();
   BeginSpans();
 }

@@ -43,6 +43,11 @@ std::string WhoIsAwaited(const ShardStatus& state) {
 absl::optional<std::string> StepWaitLog::Look(const ShardStatus& state) {
   absl::optional<absl::Time> since = state.current.since;
   if (state.awaited_holder.has_value()) since = state.awaited_holder->since;
+  const bool deserted = state.phase == Phase::kWaitingForWorkers && state.workers == 0 &&
+                        state.times.initialized.has_value();
+  if (!deserted) deserted_.reset();
+  if (deserted && !deserted_.has_value()) deserted_ = state.now;
+  if (deserted && !since.has_value()) since = deserted_;
   if (since_ != since) next_ = threshold_;
   since_ = since;
   if (!since_.has_value() || state.now - *since_ < next_) return absl::nullopt;

@@ -19,13 +19,15 @@ class StepWaitLog {
   explicit StepWaitLog(absl::Duration threshold) : threshold_(threshold) {}
 
   // The line, if one is due: "step 17 has waited 5.0s for worker-2 (last seen 4.1s ago, 0 bytes of
-  // its push here)", or "step 17 has waited 5.0s for server 2 of 3".
+  // its push here)", or "step 17 has waited 5.0s for server 2 of 3". Also if there are parameters
+  // and no worker, but others are to join.
   absl::optional<std::string> Look(const ShardStatus& state);
 
  private:
   const absl::Duration threshold_;
-  absl::optional<absl::Time> since_;  // begin of the latest wait
-  absl::Duration next_;               // its length when the next line is due
+  absl::optional<absl::Time> since_;     // begin of the latest wait
+  absl::optional<absl::Time> deserted_;  // since when nobody is there whom training waits for
+  absl::Duration next_;                  // its length when the next line is due
 };
 
 }  // namespace sluice

@@ -80,6 +80,9 @@ StepState CurrentStep::Describe(const InFlightLimit* in_flight) const {
   state.required = settings_.policy().Required(progress);
   state.contributed = roster_.sessions().Contributors(StepState::kNames);
   const bool awaits = by_clock ? state.since.has_value() : settings_.policy().OncePerStep();
+  if (!awaits && progress.members + progress.joining == 0) {
+    state.missing = state.absent = progress.absent;  // nobody else is there
+  }
   if (!awaits) return state;
   const std::vector<SessionId> holders = Holders(progress);
   state.missing = by_clock ? holders.size() + progress.absent : progress.missing;

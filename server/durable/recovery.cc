@@ -67,6 +67,19 @@ void StartJournal(DurableDirectory& directory, Shard& shard,
   }
 }
 
+void SaveEnd(DurableDirectory& directory, Shard& shard) {
+  if (shard.Describe().ended_before) {
+    LOG(INFO) << "training had ended, and is over unless workers join";
+  }
+  shard.SaveEndWith([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& end) {
+    if (!end.ok()) return shard.OnEndSaved(shard.Describe().step);
+    const Step step = (*end)->step;
+    directory.Save(*end, [&shard, step](const absl::StatusOr<SavedCheckpoint>& /*logged*/) {
+      shard.OnEndSaved(step);
+    });
+  });
+}
+
 }  // namespace
 
 absl::Status Recover(DurableDirectory& directory, Shard& shard,
@@ -91,6 +104,7 @@ absl::Status Recover(DurableDirectory& directory, Shard& shard,
       },
       [&shard, save] { shard.TakeCheckpoint(save); });
   shard.TakeCheckpoints(directory.checkpoint_every(), save);
+  SaveEnd(directory, shard);
   return absl::OkStatus();
 }
 

@@ -32,6 +32,7 @@ absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, Jo
   }
   sessions_.Change(**record, [&](SessionRecord& joined) { joined.listener = std::move(listener); });
   if (!first_join_.has_value()) first_join_ = now;
+  if (request.role == SessionRole::kWorker) ended_before_ = false;
   return record;
 }
 
@@ -88,9 +89,15 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   had_workers_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
   const bool knows_all = sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
   if (checkpoint.step > Step() || (options_.goes_on && knows_all)) ResumeTraining();
+  resumes_ = checkpoint.step > Step();
+  observers_ = checkpoint.observers;
+  observers_until_ = now + kObserversReturn;
+  ended_before_ = checkpoint.finished && (options_.same_launch || !observers_.empty());
+  finished_ = has_finished_ = ended_before_;
 }
 
 void Roster::ResumeTraining() {
+  ended_before_ = finished_ = has_finished_ = false;
   started_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
   had_workers_ = had_workers_ || started_;
 }
@@ -157,7 +164,9 @@ void Roster::Update(absl::Time now, Completions* completions) {
   }
   if (started_) return;
   const bool waited = now - *first_join_ >= StartTimeout();
-  started_ = waited || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
+  const bool gone = resumes_ && sessions_.AllAreGoneSince(now - options_.lease);
+  started_ =
+      waited || gone || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
 }
 
 // Workers that live come back at once when their server goes on.
@@ -166,12 +175,26 @@ absl::Duration Roster::StartTimeout() const {
                           : options_.start_timeout;
 }
 
+bool Roster::IsOver(absl::Time now) const {
+  const bool lost =
+      options_.start_timeout == absl::InfiniteDuration() && sessions_.AllWorkersWereLost();
+  return (started_ || ended_before_ || lost) &&
+         !sessions_.AnyMayContinue(SessionRole::kWorker, now);
+}
+
+bool Roster::AwaitsObservers(absl::Time now) const {
+  return ended_before_ && now < observers_until_ &&
+         !std::all_of(observers_.begin(), observers_.end(),
+                      [this](const std::string& name) { return sessions_.HasObserved(name); });
+}
+
 void Roster::CheckFinished(Step step, absl::Time now, Completions* completions) {
-  const bool finished = started_ && !sessions_.AnyMayContinue(SessionRole::kWorker, now);
+  const bool finished = IsOver(now);
   if (finished && !finished_) Announce({JobEvent::Kind::kTrainingFinished, step, {}}, completions);
   finished_ = finished;
   has_finished_ = has_finished_ || finished;
-  const bool deserted = finished && !sessions_.AnyMayContinue(SessionRole::kObserver, now);
+  const bool deserted =
+      finished && !sessions_.AnyMayContinue(SessionRole::kObserver, now) && !AwaitsObservers(now);
   if (deserted && !deserted_ && owner_) {
     completions->Add([owner = owner_, step] { owner({JobEvent::Kind::kDeserted, step, {}}); });
   }
@@ -202,6 +225,7 @@ void Roster::Describe(ShardStatus* state) const {
   state->workers = sessions_.CountAlive(SessionRole::kWorker);
   state->worker_counts = sessions_.CountWorkers();
   state->observers = sessions_.CountAlive(SessionRole::kObserver);
+  state->ended_before = ended_before();
   if (layout_ == nullptr) return;
   state->optimizer = optimizer_;
   state->tensors = layout_->ranges().size();

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -27,6 +28,9 @@ namespace sluice {
 // and to `owner`, through the Completions of the call that caused them.
 class Roster {
  public:
+  // How long observers of before may stay away.
+  static constexpr absl::Duration kObserversReturn = absl::Minutes(10);
+
   Roster(const ShardOptions& options, JobListener owner);
 
   // Opens a session that takes part from step `active_from`. The layout and optimizer of the first
@@ -41,10 +45,18 @@ class Roster {
   // checkpoint is of a later step than 0. In an incarnation that goes on (ShardOptions::goes_on) it
   // has also started at step 0, unless the checkpoint was saved before all expected workers had
   // joined: then those are waited for again, but no longer than one lease.
+  //
+  // If the checkpoint says that training was finished, and observers were there or this is the same
+  // launch, training is finished until a worker joins. kDeserted then waits until those observers
+  // have come and gone, but at most kObserversReturn.
   void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
-  // Marks training as started if the checkpoint has open workers, because the earlier incarnation
-  // had applied a step. Its workers do not wait for `expected_workers` again.
+  // Training goes on after the checkpoint. Marks it as started if the checkpoint has open workers,
+  // because the earlier incarnation had applied a step. Its workers do not wait for
+  // `expected_workers` again.
   void ResumeTraining();
+
+  // An earlier incarnation has made steps that are lost.
+  void NoteLostSteps() { resumes_ = true; }
 
   // Renews the session's lease. UNKNOWN_SESSION if the session is not open.
   absl::Status RenewLease(SessionId session, absl::Time now);
@@ -64,9 +76,15 @@ class Roster {
   absl::Status Ban(const std::string& worker, absl::Time now, Completions* completions);
 
   // Evicts sessions whose lease ended, and starts training when the expected workers have joined or
-  // the start timeout is over. Call it after every change and periodically.
+  // the start timeout is over. If an earlier incarnation has made steps, training counts as started
+  // also when all that have come in this one have been gone for one lease: the others may have left
+  // the earlier one. Call it after every change and periodically.
   void Update(absl::Time now, Completions* completions);
 
+  // Whether training has started and every worker has gone; CheckFinished() announces it. Also if
+  // every worker that has come was lost before training has started, and the wait for the others
+  // has no limit.
+  bool IsOver(absl::Time now) const;
   // Announces the end of training, once, when every worker has gone, and sends kDeserted to the
   // owner when every observer has gone too. `step` is the final step. A session has gone
   // if it has left, if the operator has evicted it, or if the server has evicted it one lease ago
@@ -91,7 +109,9 @@ class Roster {
   bool started() const { return started_; }
   // Whether training has started and every worker has gone.
   bool finished() const { return finished_; }
-  // The same, also if workers have joined since.
+  // Whether that is so because it was when the checkpoint was saved.
+  bool ended_before() const { return ended_before_ && finished_; }
+  // The same as finished(), also if workers have joined since.
   bool has_finished() const { return has_finished_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
@@ -104,6 +124,7 @@ class Roster {
   void ForgetModel();
   absl::Status CheckFitsServer(const JoinRequest& request) const;
   absl::Duration StartTimeout() const;
+  bool AwaitsObservers(absl::Time now) const;
 
   const ShardOptions options_;
   const JobListener owner_;
@@ -116,6 +137,10 @@ class Roster {
   bool had_workers_ = false;  // restored workers were open
   bool finished_ = false;
   bool has_finished_ = false;
+  bool ended_before_ = false;
+  bool resumes_ = false;                // an earlier incarnation has made steps
+  std::vector<std::string> observers_;  // that are to return then
+  absl::Time observers_until_ = absl::InfinitePast();
   bool deserted_ = false;  // finished, and every observer has gone
 };
 

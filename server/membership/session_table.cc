@@ -172,6 +172,34 @@ bool SessionTable::AnyMayContinue(SessionRole role, absl::Time now) const {
   });
 }
 
+bool SessionTable::AnyWorkerLeft() const {
+  return std::any_of(records_.begin(), records_.end(), [](const auto& entry) {
+    return entry.second.role == SessionRole::kWorker && entry.second.presence == Presence::kLeft;
+  });
+}
+
+bool SessionTable::AllAreGoneSince(absl::Time deadline) const {
+  if (census_.open(SessionRole::kWorker) > 0 || census_.known(SessionRole::kWorker) == 0)
+    return false;
+  return std::all_of(records_.begin(), records_.end(), [deadline](const auto& entry) {
+    const SessionRecord& record = entry.second;
+    return record.role != SessionRole::kWorker || !record.joined || record.last_seen <= deadline;
+  });
+}
+
+bool SessionTable::HasObserved(const std::string& observer) const {
+  const auto it = records_.find(observer);
+  return it != records_.end() && it->second.role == SessionRole::kObserver && it->second.joined;
+}
+
+std::vector<std::string> SessionTable::Observers() const {
+  std::vector<std::string> names;
+  for (const auto& [name, record] : records_) {
+    if (record.role == SessionRole::kObserver && record.alive()) names.push_back(name);
+  }
+  return names;
+}
+
 uint64_t SessionTable::SlowestOfOthers(const SessionRecord& record) {
   census_.Forget(record);
   const uint64_t slowest = census_.slowest_clock();

@@ -110,6 +110,20 @@ class SessionTable {
   // The first `limit` names of workers that have contributed to it.
   std::vector<std::string> Contributors(size_t limit) const;
 
+  // Whether a worker has left in good order.
+  bool AnyWorkerLeft() const;
+  // Whether workers have joined, and the server has evicted all of them.
+  bool AllWorkersWereLost() const {
+    const uint32_t lost = census_.workers().evicted;
+    return lost > 0 && lost == CountKnown(SessionRole::kWorker);
+  }
+  // Whether workers have joined in this incarnation, all have gone, and none was seen after
+  // `deadline`.
+  bool AllAreGoneSince(absl::Time deadline) const;
+  // Whether an observer of that name has joined in this incarnation.
+  bool HasObserved(const std::string& observer) const;
+  // The names of the open sessions of observers.
+  std::vector<std::string> Observers() const;
   // Whether one of that role MayContinue().
   bool AnyMayContinue(SessionRole role, absl::Time now) const;
   // The number of open sessions.

@@ -183,6 +183,7 @@ absl::StatusOr<LaunchedServer> TakeOver(const ServerFlags& flags, const ServerId
   options.token = identity.ticket.token;
   options.shard.job_id = identity.ticket.job_id;
   options.existing_trace = Existing::kContinued;
+  options.shard.same_launch = true;
   auto server = Server::Start(options);
   if (!server.ok()) return server.status();
   return LaunchedServer{std::make_unique<JobServer>(*std::move(server)), identity};

@@ -133,7 +133,9 @@ class GrpcParameterService final : public RawParameterServer {
   grpc::ServerUnaryReactor* Leave(CallbackServerContext* context, const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(ToGrpcStatus(AnswerLeave(*context, *request, *response)));
+    const absl::Status left = AnswerLeave(*context, *request, *response);
+    // The last worker may go when the server would know, also if it were started again.
+    shard_.WhenEndIsSaved([reactor, left] { reactor->Finish(ToGrpcStatus(left)); });
     return reactor;
   }
 

@@ -55,7 +55,10 @@ class Coordinator {
   void Restore(const ShardCheckpoint& checkpoint);
   void Replay(const StepRecord& record);
   void BeginIncarnation(const IncarnationBegins& incarnations);
-  void set_lost_steps(uint64_t steps) { lost_steps_ = steps; }
+  void set_lost_steps(uint64_t steps) {
+    lost_steps_ = steps;
+    if (steps > 0) roster_.NoteLostSteps();
+  }
 
   // The journal's record of the step that `action` applies. Shard adds the gradients and checksum.
   StepRecord MakeStepRecord(const NextAction& action) const;
@@ -70,6 +73,16 @@ class Coordinator {
   // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
   // parameters.
   absl::Status RequestCheckpoint();
+  // From now on the end of training is saved before it is announced: DecideNext() returns a
+  // checkpoint of it. OnEndSaved() follows, also if it could not be saved.
+  void SaveEnd() { end_ = roster_.finished() ? End::kSaved : End::kUnsaved; }
+  void OnEndSaved(Step step);
+  // The end is not saved any more, unless it is.
+  void ForgetEnd() {
+    if (end_ != End::kSaved) end_ = End::kNotSaved;
+  }
+  // Whether training is over, and that is not saved yet.
+  bool AwaitsEnd() const;
   // The checkpoint, except the parameters and the optimizer's state. Call it while no step is being
   // applied.
   ShardCheckpoint Checkpoint() const;
@@ -137,13 +150,15 @@ class Coordinator {
   void FitInFlightLimit();      // when the policy changed
   void RestoreSettings(const Consistency& consistency, absl::optional<double> learning_rate);
   void AdoptSettings(Completions* completions);
+  bool BeginsToSaveEnd();
   absl::Duration SinceFirstGradient() const;  // of the current step; 0 without any
   void NoteWhoIsServed();
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
   bool draining() const { return !serving_.ok(); }  // also when suspended
   bool suspended() const { return draining() && ReasonOf(serving_) == Reason::kNone; }
-  bool ends() const { return (draining() && !suspended()) || roster_.finished(); }
+  bool finished() const { return roster_.finished() || end_ == End::kSaving; }
+  bool ends() const { return (draining() && !suspended()) || finished(); }
   void ServePulls(Completions* completions);
   void AnswerPublished(Completions* completions);
   absl::StatusOr<PullTurn> TurnOf(const PullRequest& request, const StepProgress& progress) const;
@@ -167,6 +182,9 @@ class Coordinator {
   absl::Status journal_error_;
   absl::optional<Step> durable_;  // see HoldUntilDurable()
   bool checkpoint_requested_ = false;
+  enum class End { kNotSaved, kUnsaved, kSaving, kSaved };
+  End end_ = End::kNotSaved;  // kNotSaved: nowhere
+  bool end_was_observed_ = true;
   uint64_t bytes_received_ = 0;
   StepTimes times_;
   JobResults results_;

@@ -24,6 +24,8 @@ double Coordinator::LearningRate() const {
 ShardStatus Coordinator::Describe() const {
   ShardStatus state;
   roster_.Describe(&state);
+  state.end_is_saved = end_ == End::kSaved && roster_.finished();
+  state.end_is_complete = state.end_is_saved && !end_was_observed_;
   state.job_id = options_.job_id;
   state.incarnation = options_.incarnation;
   state.phase = phase();
@@ -80,6 +82,9 @@ ShardCheckpoint Coordinator::Checkpoint() const {
     }
   }
   checkpoint.ended = ends();
+  checkpoint.finished =
+      finished() && (roster_.ended_before() || roster_.sessions().AnyWorkerLeft());
+  if (checkpoint.finished) checkpoint.observers = roster_.sessions().Observers();
   watch_.Describe(&checkpoint);
   return checkpoint;
 }

@@ -41,9 +41,32 @@ NextAction Coordinator::DecideNext(Completions* completions) {
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
   if (action.apply && options_.on_span != nullptr) action.waited = SinceFirstGradient();
   // A step that is still to be applied must come before the end of training.
-  if (action.idle()) roster_.CheckFinished(step_.number(), running_.Now(), completions);
+  if (action.idle() && BeginsToSaveEnd()) {
+    action.checkpoint = action.saves_end = true;
+  } else if (action.idle() && end_ != End::kSaving) {
+    roster_.CheckFinished(step_.number(), running_.Now(), completions);
+  }
   Settle(completions);
   return action;
+}
+
+bool Coordinator::AwaitsEnd() const {
+  if (end_ == End::kNotSaved || end_ == End::kSaved || draining() || !initialized()) return false;
+  return roster_.IsOver(running_.Now()) && roster_.sessions().AnyWorkerLeft();
+}
+
+// Whether to save the end of training now. If a worker has joined since, it is not the end.
+bool Coordinator::BeginsToSaveEnd() {
+  if (end_ == End::kNotSaved) return false;
+  if (!roster_.IsOver(running_.Now())) end_ = End::kUnsaved;
+  if (end_ != End::kUnsaved || !AwaitsEnd()) return false;
+  end_ = End::kSaving;
+  end_was_observed_ = roster_.sessions().CountAlive(SessionRole::kObserver) > 0;
+  return true;
+}
+
+void Coordinator::OnEndSaved(Step step) {
+  if (end_ == End::kSaving) end_ = step == step_.number() ? End::kSaved : End::kUnsaved;
 }
 
 absl::Duration Coordinator::SinceFirstGradient() const {

@@ -22,6 +22,7 @@ struct NextAction {
   absl::optional<Contribution> contribution;
   bool apply = false;
   bool checkpoint = false;
+  bool saves_end = false;  // with `checkpoint`: of the end of training
   StepTerms terms;
   std::vector<PushId> dropped;
   absl::Duration waited;  // to apply: since the first gradient of the step

@@ -116,6 +116,13 @@ class Shard final : public ParameterStore {
   // Takes a checkpoint of the initial parameters and, unless `steps` is 0, every `steps` steps.
   void TakeCheckpoints(uint64_t steps, CheckpointCallback taken);
 
+  // From now on, when training ends, `save` gets a checkpoint of that, or an error. The end is
+  // announced after OnEndSaved() with its step. In Recover().
+  void SaveEndWith(CheckpointCallback save);
+  void OnEndSaved(Step step) ABSL_LOCKS_EXCLUDED(mu_);
+  // Calls back at once; if training is over, when that is saved, or cannot be.
+  void WhenEndIsSaved(std::function<void()> done) ABSL_LOCKS_EXCLUDED(mu_);
+
   void OnDurable(Step step);  // all steps up to this one are in the journals of all servers
   void SetJournalError(const absl::Status& error);  // refuses new pushes with it, until it is OK
   void FailHeldAnswers(const absl::Status& why);    // fails answers held by the journal, for good
@@ -260,7 +267,8 @@ class Shard final : public ParameterStore {
       ABSL_LOCKS_EXCLUDED(mu_);
   void LeaveOut(const BadNumber& bad, Step step) ABSL_LOCKS_EXCLUDED(mu_);
   void AppendToJournal(const NextAction& action, uint64_t checksum) ABSL_LOCKS_EXCLUDED(mu_);
-  void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
+  void AnswerIfEndIsSaved(Completions* completions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MakeCheckpoint(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OpenModel(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -281,7 +289,10 @@ class Shard final : public ParameterStore {
   Recovery recovery_ ABSL_GUARDED_BY(mu_) = Recovery::kDone;
   CheckpointRequests checkpoints_ ABSL_GUARDED_BY(mu_);
   StepJournal* journal_ = nullptr;
-  bool saves_ = false;  // checkpoints are taken by themselves
+  bool saves_ = false;           // checkpoints are taken by themselves
+  CheckpointCallback save_end_;  // or null
+  std::vector<std::function<void()>> await_end_ ABSL_GUARDED_BY(mu_);
+  absl::Time await_end_since_ ABSL_GUARDED_BY(mu_);
   std::function<void(Step)> step_listener_;
   // Only the advancing thread uses them. The last two are null before the model is known.
   StepStopwatch stopwatch_;

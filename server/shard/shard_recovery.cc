@@ -14,6 +14,9 @@
 namespace sluice {
 namespace {
 
+// So long a worker that leaves waits for the end to be saved. Its call has a deadline of 60 s.
+constexpr absl::Duration kLongestSave = absl::Seconds(30);
+
 // The latest step of that incarnation that was saved.
 absl::optional<Step> LatestOf(const std::vector<CheckpointKey>& saved, Incarnation incarnation) {
   absl::optional<Step> latest;
@@ -153,6 +156,8 @@ void Shard::SetJournalError(const absl::Status& error) {
 void Shard::FailHeldAnswers(const absl::Status& why) {
   CompletingLock lock(&mu_);
   coordinator_.FailHeldAnswers(why, lock.completions());
+  coordinator_.ForgetEnd();
+  AnswerIfEndIsSaved(lock.completions());
 }
 
 void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
@@ -168,6 +173,38 @@ void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
   const bool has_sum = record.gradients > 0;
   journal_->Append(record, has_sum ? model_->sum() : absl::Span<const float>(),
                    has_sum ? model_->row_sums() : std::vector<TableSums>());
+}
+
+// ---- The end of training ----
+
+void Shard::SaveEndWith(CheckpointCallback save) {
+  absl::MutexLock lock(&mu_);
+  save_end_ = std::move(save);
+  coordinator_.SaveEnd();
+}
+
+void Shard::OnEndSaved(Step step) {
+  {
+    absl::MutexLock lock(&mu_);
+    coordinator_.OnEndSaved(step);
+  }
+  Advance();
+}
+
+void Shard::WhenEndIsSaved(std::function<void()> done) {
+  CompletingLock lock(&mu_);
+  if (await_end_.empty()) await_end_since_ = clock_.Now();
+  await_end_.push_back(std::move(done));
+  AnswerIfEndIsSaved(lock.completions());
+}
+
+// A server that goes down saves the end by itself.
+void Shard::AnswerIfEndIsSaved(Completions* completions) {
+  if (await_end_.empty()) return;
+  const bool is_patient = clock_.Now() - await_end_since_ < kLongestSave;
+  if (coordinator_.AwaitsEnd() && !others_.stopped() && is_patient) return;
+  for (std::function<void()>& done : std::exchange(await_end_, {}))
+    completions->Add(std::move(done));
 }
 
 // ---- Checkpoints ----
@@ -214,7 +251,7 @@ void Shard::KeepCheckpoints(std::vector<CheckpointKey> keep) {
 }
 
 // Copies only the slots, which later steps overwrite. The parameters are immutable.
-void Shard::MakeCheckpoint() {
+void Shard::MakeCheckpoint(const NextAction& action) {
   const absl::Time began = clock_.Now();
   const auto checkpoint = std::make_shared<ShardCheckpoint>();
   std::vector<CheckpointCallback> callbacks;
@@ -225,6 +262,7 @@ void Shard::MakeCheckpoint() {
     checkpoint->elsewhere = others_.TakeCheckpoint(
         {checkpoint->job_id, checkpoint->incarnations.current(), checkpoint->step});
     callbacks = checkpoints_.TakeAll();
+    if (action.saves_end) callbacks.push_back(save_end_);
   }
   {
     const TraceSpan span(trace_, kStepsRow, "checkpoint", checkpoint->step);

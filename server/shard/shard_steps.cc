@@ -60,6 +60,7 @@ Shard::Work Shard::DecideNext() {
     } else {
       work.action = coordinator_.DecideNext(&completions);
     }
+    AnswerIfEndIsSaved(&completions);
     if (work.action.idle()) advancing_ = false;
     for (const PushId push : work.action.dropped) {
       dropped.push_back(holder_.Drop(push));
@@ -84,7 +85,7 @@ void Shard::DoAll(Work work) {
 // The gradient is released at the end, before more work is decided on.
 void Shard::Do(Work work) {
   if (work.action.checkpoint) {
-    MakeCheckpoint();
+    MakeCheckpoint(work.action);
   } else if (work.action.apply) {
     Apply(work);
     stopwatch_.OnPublished();

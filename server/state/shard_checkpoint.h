@@ -52,11 +52,13 @@ struct ShardCheckpoint {
   // The rows of this server's buckets, if the model has tables. A checkpoint that is to be saved
   // has them in parameters->rows, and one that was loaded here.
   std::shared_ptr<const SavedRows> rows;
-  std::vector<RowSlots> row_slots;    // of each table
-  uint64_t row_steps = 0;             // RowTables::optimizer_steps()
-  std::vector<RowFile> row_files;     // that one server has saved; the oldest first
-  bool ended = false;                 // every worker had gone, or the server was draining
-  absl::optional<LossMemory> losses;  // absent: too few were reported
+  std::vector<RowSlots> row_slots;     // of each table
+  uint64_t row_steps = 0;              // RowTables::optimizer_steps()
+  std::vector<RowFile> row_files;      // that one server has saved; the oldest first
+  bool ended = false;                  // every worker had gone, or the server was draining
+  bool finished = false;               // every worker had gone, and one in good order
+  std::vector<std::string> observers;  // that were there when training was finished
+  absl::optional<LossMemory> losses;   // absent: too few were reported
   // Since this step training diverges or may diverge (DivergenceDetector). Absent: it seems fine.
   absl::optional<Step> suspect_since;
   // The XXH3-64 of each stripe's file, if several servers have saved it. Empty: one file has all

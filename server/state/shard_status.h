@@ -109,6 +109,9 @@ struct ShardStatus {
   uint32_t expected_workers = 0;  // of ShardOptions
   WorkerCounts worker_counts;
   uint32_t observers = 0;
+  bool end_is_saved = false;     // training has ended, and a checkpoint of that is on the disk
+  bool end_is_complete = false;  // and no observer was there, so that nothing is left to be saved
+  bool ended_before = false;     // training had ended in an earlier incarnation, and nobody goes on
   StepState current;
   uint32_t waiting_pulls = 0;
   PushCounters counters;

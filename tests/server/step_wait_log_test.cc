@@ -103,6 +103,24 @@ TEST_F(StepWaitLogTest, SaysHowManyHaveNotJoined) {
             "--start-timeout)");
 }
 
+TEST_F(StepWaitLogTest, SaysWhoIsToJoinIfNobodyIsThereAnyMore) {
+  ShardStatus state = Waiting(absl::ZeroDuration());
+  state.phase = Phase::kWaitingForWorkers;
+  state.current.since.reset();
+  state.current.missing = state.current.absent = 1;
+  EXPECT_EQ(log_.Look(state), absl::nullopt);
+  state.now += absl::Seconds(9);
+  EXPECT_EQ(log_.Look(state), absl::nullopt) << "there are no parameters";
+  state.times.initialized = kStart;
+  EXPECT_EQ(log_.Look(state), absl::nullopt);
+  state.now += absl::Seconds(5);
+  EXPECT_EQ(log_.Look(state).value_or(""),
+            "step 17 has waited 5.0s for 1 worker still to join (see --workers and "
+            "--start-timeout)");
+  state.workers = 1;
+  EXPECT_EQ(log_.Look(state), absl::nullopt);
+}
+
 TEST_F(StepWaitLogTest, SpeaksAgainEachTimeTheWaitHasDoubled) {
   EXPECT_NE(After(absl::Seconds(5)), "");
   EXPECT_EQ(After(absl::Seconds(5)), "");

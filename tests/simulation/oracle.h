@@ -101,6 +101,7 @@ class Oracle {
   uint64_t Concede(uint64_t from);
   Reason Heartbeat(SessionId session);
   void Lose(SessionId session);
+  void NoteLostSteps() { resumes_ = true; }
   Reason Leave(SessionId session);
   Reason Evict(const std::string& worker);
   void Tick();
@@ -215,6 +216,8 @@ class Oracle {
   void EndMembership(ModelWorker& worker);
   void EndOverdueWait();
   bool MoreIsExpected(bool observers) const;
+  bool AllWereLost() const;  // who have joined
+  bool AllAreGoneSince(absl::Time deadline) const;
   void CheckFinished();
   void Announce(const std::string& what);
 
@@ -242,6 +245,7 @@ class Oracle {
   bool started_ = false;
   bool had_workers_ = false;  // in the checkpoint that was restored
   bool finished_ = false;
+  bool resumes_ = false;  // an earlier incarnation has made steps
   bool deserted_ = false;
   std::string joined_;       // the latest
   uint64_t joined_at_ = 0;   // at this step

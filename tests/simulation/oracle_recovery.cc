@@ -24,6 +24,7 @@ Oracle::Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& 
   const bool knows_all = workers_.CountKnown() >= scenario.options.expected_workers;
   const bool has_begun = step_ > 0 || (scenario.options.goes_on && knows_all);
   started_ = has_begun && had_workers_;
+  resumes_ = step_ > 0;
 }
 
 void Oracle::Restore(const std::string& name, const ModelWorker& saved) {

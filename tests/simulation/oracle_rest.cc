@@ -170,7 +170,7 @@ StepState Oracle::Current() const {
     state.awaited.push_back(awaited);
   }
   const bool by_clock = consistency_.mode == ConsistencyMode::kSsp && HeldUpSince().has_value();
-  if (OncePerStep() || by_clock) state.absent = CountAbsent();
+  if (OncePerStep() || by_clock || workers_.CountAlive(false) == 0) state.absent = CountAbsent();
   state.missing =
       OncePerStep() ? missing : static_cast<uint32_t>(state.awaited.size()) + state.absent;
   return state;

@@ -114,7 +114,8 @@ void Oracle::Tick() {
   if (first_join_.has_value()) {
     absl::Duration timeout = options.start_timeout;
     if (options.goes_on) timeout = std::min(timeout, options.lease);
-    started_ = started_ || now_ - *first_join_ >= timeout ||
+    const bool gone = resumes_ && AllAreGoneSince(now_ - options.lease);
+    started_ = started_ || gone || now_ - *first_join_ >= timeout ||
                workers_.CountKnown() >= options.expected_workers;
   }
   JudgeWait();
@@ -233,8 +234,32 @@ bool Oracle::MoreIsExpected(bool observers) const {
   });
 }
 
+// Workers that have joined.
+bool Oracle::AllAreGoneSince(absl::Time deadline) const {
+  bool any = false;
+  for (const auto& entry : workers_.all()) {
+    const ModelWorker& worker = entry.second;
+    if (worker.observer) continue;
+    if (worker.alive || (worker.joined && worker.heard > deadline)) return false;
+    any = any || worker.joined;
+  }
+  return any;
+}
+
+// Without a limit of the wait for the others.
+bool Oracle::AllWereLost() const {
+  bool any = false;
+  for (const auto& entry : workers_.all()) {
+    const ModelWorker& worker = entry.second;
+    if (worker.observer || (!worker.joined && !worker.alive)) continue;
+    if (worker.alive || worker.left || worker.banned) return false;
+    any = true;
+  }
+  return any && scenario_.options.start_timeout == absl::InfiniteDuration();
+}
+
 void Oracle::CheckFinished() {
-  const bool finished = started_ && !MoreIsExpected(false);
+  const bool finished = (started_ || AllWereLost()) && !MoreIsExpected(false);
   if (finished && !finished_) Announce("finished");
   finished_ = finished;
   const bool deserted = finished && !MoreIsExpected(true);

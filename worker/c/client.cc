@@ -31,8 +31,8 @@ sluice_client::~sluice_client() {
   client_->GiveUpEarly();
   prefetched_.clear();
   // Errors do not matter: the server also notices that the connection ends.
-  if (part_ == Part::kJoined) client_->Leave({}).IgnoreError();
-  if (observer_ != nullptr) observer_->Leave({}).IgnoreError();
+  if (part_ == Part::kJoined) client_->LeaveAtOnce().IgnoreError();
+  if (observer_ != nullptr) observer_->LeaveAtOnce().IgnoreError();
 }
 
 absl::Status sluice_client::CheckJoined(absl::string_view call) const {

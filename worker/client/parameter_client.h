@@ -138,8 +138,11 @@ class ParameterClient {
   // UNAVAILABLE if the server went down before; DIVERGED if it did because training diverged.
   absl::Status AwaitEnd(absl::Span<float> parameters);
 
-  // Ends the session. Called once.
+  // Ends the session. Called once. If the connection is broken, or the server was started again, it
+  // joins again for that. DATA_LOSS if the server has lost steps that this worker holds.
   absl::Status Leave(const Results& results);
+  // The same, but does not join again: for one who does not wait for a server.
+  absl::Status LeaveAtOnce();
 
   const Welcome& welcome() const { return welcome_; }
   Step step() const { return step_; }

@@ -20,6 +20,14 @@ absl::Status WentDown(const std::string& diverged) {
   return absl::UnavailableError("the server went down before training was over");
 }
 
+// A process that is started again trains them again.
+absl::Status LostAtTheEnd(Step step, Step own) {
+  return absl::DataLossError(absl::StrCat(
+      "the server came back at step ", step.value(), ", and this worker had ended at step ",
+      own.value(), ": start the workers again to train the steps that are lost, and give the ",
+      "server --checkpoint-every or --durability=journal to lose fewer"));
+}
+
 }  // namespace
 
 // ---- Joining ----
@@ -255,10 +263,23 @@ absl::Status ParameterClient::Leave(const Results& results) {
     LOG(INFO) << Shown(request_.worker) << " used " << row_counts_.given - row_counts_.sent
               << " of " << row_counts_.given << " rows again that it had pulled before";
   }
-  const absl::Status left = connection_->Leave(welcome_.session, results);
-  // The session has ended already. That is no error, since all pushes were answered.
-  const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();
-  return gone ? absl::OkStatus() : left;
+  for (int broken = 0;; ++broken) {
+    const absl::Status left = connection_->Leave(welcome_.session, results);
+    if (!IsLost(left) || broken == kMaxRejoins) return left;
+    const absl::optional<JobEvent> end = EndToldBy(*connection_);
+    const bool goes_down = end.has_value() && end->kind == JobEvent::Kind::kDraining;
+    const absl::Status rejoined = goes_down ? left : Rejoin();
+    // The server lives, and its session has ended already. That is no error, since all pushes were
+    // answered.
+    const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();
+    if (!rejoined.ok()) return gone ? absl::OkStatus() : rejoined;
+    if (welcome_.step < step_) return LostAtTheEnd(welcome_.step, step_);
+  }
+}
+
+absl::Status ParameterClient::LeaveAtOnce() {
+  left_ = true;
+  return connection_->Leave(welcome_.session, {});
 }
 
 }  // namespace sluice

@@ -116,8 +116,8 @@ RemoteTraining::~RemoteTraining() {
   for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->Unbind(*rows_);
   client_->GiveUpEarly();
   // Errors do not matter: the server also notices that the connection ends.
-  if (!left_) client_->Leave({}).IgnoreError();
-  if (observer_ != nullptr) observer_->Leave({}).IgnoreError();
+  if (!left_) client_->LeaveAtOnce().IgnoreError();
+  if (observer_ != nullptr) observer_->LeaveAtOnce().IgnoreError();
 }
 
 void RemoteTraining::ZeroGradients() {

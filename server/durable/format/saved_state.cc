@@ -150,6 +150,8 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
     *state.add_workers() = EncodeWorker(record);
   state.set_forgot_workers(checkpoint.forgot_workers);
   state.set_ended(checkpoint.ended);
+  state.set_finished(checkpoint.finished);
+  for (const std::string& observer : checkpoint.observers) state.add_observers(observer);
   if (checkpoint.losses.has_value()) *state.mutable_losses() = EncodeLosses(*checkpoint.losses);
   if (checkpoint.suspect_since.has_value()) {
     state.set_suspect_since(checkpoint.suspect_since->value());
@@ -191,6 +193,8 @@ absl::StatusOr<ShardCheckpoint> DecodeSavedState(const CheckpointHead& head) {
     return absl::DataLossError(absl::StrCat("its state is not valid: ", read.message()));
   checkpoint.optimizer_steps = source.optimizer_steps;
   checkpoint.ended = state.ended();
+  checkpoint.finished = state.finished();
+  checkpoint.observers.assign(state.observers().begin(), state.observers().end());
   checkpoint.stripes = source.stripes;
   checkpoint.row_files = head.contents.row_files;
   checkpoint.row_steps = head.contents.row_steps;

@@ -74,9 +74,10 @@ class SlowDiskTest : public ::testing::Test {
     });
   }
 
-  // From now on, no step gets to the disk.
-  void Block() {
+  // From now on, no step gets to the disk, or no such file.
+  void Block(const std::string& file = "/journal-") {
     absl::MutexLock lock(&mu_);
+    file_ = file;
     blocked_ = true;
   }
   void Unblock() {
@@ -88,10 +89,9 @@ class SlowDiskTest : public ::testing::Test {
 
  private:
   absl::Status Ask(FileOperation operation, const std::string& path) {
-    if (operation != FileOperation::kSync || !absl::StrContains(path, "/journal-")) {
-      return absl::OkStatus();
-    }
+    if (operation != FileOperation::kSync) return absl::OkStatus();
     absl::MutexLock lock(&mu_);
+    if (!absl::StrContains(path, file_)) return absl::OkStatus();
     const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !blocked_; };
     mu_.Await(absl::Condition(&free));
     return absl::OkStatus();
@@ -99,6 +99,7 @@ class SlowDiskTest : public ::testing::Test {
 
   absl::Mutex mu_;
   bool blocked_ ABSL_GUARDED_BY(mu_) = false;
+  std::string file_ ABSL_GUARDED_BY(mu_) = "/journal-";
   FaultyFiles disk_;
   HookedFiles files_{disk_, [this](FileOperation operation, const std::string& path) {
                        return Ask(operation, path);
@@ -176,6 +177,37 @@ TEST_F(SlowDiskTest, AStepInRankOrderIsMadeWhoeverComesFirst) {
     EXPECT_THAT(push->outcome, IsOk());
   }
   EXPECT_EQ(life_->world().step(), 2u);
+}
+
+TEST_F(SlowDiskTest, TheEndOfTrainingIsToldWhenItIsOnTheDisk) {
+  Start(Async(1), 5, {"a", "b"});
+  Shard& shard = life_->world().shard();
+  Block("/checkpoint-");
+  ASSERT_THAT(life_->world().Leave("b"), IsOk());
+  absl::Notification first;
+  shard.WhenEndIsSaved([&] { first.Notify(); });
+  EXPECT_TRUE(first.HasBeenNotified()) << "a has not left";
+  ASSERT_THAT(life_->world().Leave("a"), IsOk());
+  absl::Notification last;
+  shard.WhenEndIsSaved([&] { last.Notify(); });
+  EXPECT_FALSE(last.HasBeenNotified());
+  EXPECT_NE(shard.Describe().phase, Phase::kFinished);
+  Unblock();
+  last.WaitForNotification();
+  EXPECT_TRUE(shard.Describe().end_is_saved);
+  EXPECT_EQ(shard.Describe().phase, Phase::kFinished);
+}
+
+TEST_F(SlowDiskTest, NobodyWaitsForTheEndOnAServerThatGoesDown) {
+  Start(Async(1), 5, {"a"});
+  Shard& shard = life_->world().shard();
+  Block("/checkpoint-");
+  ASSERT_THAT(life_->world().Leave("a"), IsOk());
+  absl::Notification left;
+  shard.WhenEndIsSaved([&] { left.Notify(); });
+  EXPECT_FALSE(left.HasBeenNotified());
+  shard.FailHeldAnswers(absl::UnavailableError("down"));
+  EXPECT_TRUE(left.HasBeenNotified());
 }
 
 }  // namespace

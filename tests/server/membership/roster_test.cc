@@ -545,6 +545,105 @@ ShardCheckpoint CheckpointOf(uint64_t step, const std::vector<std::string>& work
   return checkpoint;
 }
 
+// A checkpoint of the end of training.
+ShardCheckpoint EndOf(uint64_t step, const std::vector<std::string>& observers) {
+  ShardCheckpoint checkpoint = CheckpointOf(step, {});
+  checkpoint.ended = checkpoint.finished = true;
+  checkpoint.observers = observers;
+  return checkpoint;
+}
+
+TEST(RosterTest, AfterTheEndWaitsForTheObserversOfBefore) {
+  RosterWorld world(Options(2));
+  world.roster.Restore(EndOf(7, {"a", "b"}), world.now);
+  world.PassInSilence(absl::Seconds(60));
+  EXPECT_THAT(world.CheckFinished(7), IsEmpty());
+  EXPECT_TRUE(world.roster.finished());
+  world.Leave(world.Observe("a"));
+  EXPECT_THAT(world.CheckFinished(7), IsEmpty());
+  world.Leave(world.Observe("b"));
+  EXPECT_THAT(world.CheckFinished(7), ElementsAre("owner deserted 7"));
+  EXPECT_TRUE(world.roster.ended_before());
+}
+
+TEST(RosterTest, AfterTheEndDoesNotWaitForObserversForEver) {
+  RosterWorld world(Options(2));
+  world.roster.Restore(EndOf(7, {"a"}), world.now);
+  world.PassInSilence(Roster::kObserversReturn - absl::Seconds(1));
+  EXPECT_THAT(world.CheckFinished(7), IsEmpty());
+  world.PassInSilence(absl::Seconds(1));
+  EXPECT_THAT(world.CheckFinished(7), ElementsAre("owner deserted 7"));
+}
+
+TEST(RosterTest, AfterTheEndANewLaunchGoesOn) {
+  RosterWorld world(Options(2));
+  world.roster.Restore(EndOf(7, {}), world.now);
+  world.PassInSilence(absl::Hours(1));
+  EXPECT_THAT(world.CheckFinished(7), IsEmpty());
+  EXPECT_FALSE(world.roster.finished());
+  world.Join("a");
+  EXPECT_FALSE(world.roster.started());
+  world.Join("b");
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, AfterTheEndTheSameLaunchIsOver) {
+  ShardOptions options = Options(2);
+  options.same_launch = true;
+  RosterWorld world(options);
+  world.roster.Restore(EndOf(7, {}), world.now);
+  EXPECT_THAT(world.CheckFinished(7), ElementsAre("owner deserted 7"));
+}
+
+TEST(RosterTest, AWorkerThatJoinsAfterTheEndTakesItBack) {
+  RosterWorld world(Options(1));
+  world.roster.Restore(EndOf(7, {"a"}), world.now);
+  const SessionId worker = world.Join("b");
+  EXPECT_THAT(world.CheckFinished(7), IsEmpty());
+  EXPECT_FALSE(world.roster.finished());
+  world.Leave(worker);
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9", "owner deserted 9"));
+}
+
+TEST(RosterTest, StepsAfterTheEndTakeItBack) {
+  RosterWorld world(Options(1));
+  world.roster.Restore(EndOf(7, {"a"}), world.now);
+  world.roster.ResumeTraining();
+  EXPECT_FALSE(world.roster.finished());
+}
+
+TEST(RosterTest, IsFinishedIfAllThatHaveComeAreLostAndTheWaitForOthersHasNoLimit) {
+  RosterWorld world(Options(3));
+  world.Join("a");
+  world.Join("b");
+  world.PassInSilence(absl::Seconds(10));  // their leases
+  EXPECT_THAT(world.CheckFinished(0), ElementsAre("a evicted 0", "b evicted 0"));
+  world.PassInSilence(absl::Seconds(10));
+  EXPECT_THAT(world.CheckFinished(0), ElementsAre("owner finished 0", "owner deserted 0"));
+}
+
+TEST(RosterTest, IsNotFinishedBeforeItsStartIfSomeHaveLeftInGoodOrder) {
+  RosterWorld world(Options(3));
+  world.Join("a");
+  world.Leave(world.Join("b"));
+  world.PassInSilence(absl::Hours(1));
+  EXPECT_THAT(world.CheckFinished(0), ElementsAre("a evicted 0"));
+  EXPECT_FALSE(world.roster.finished());
+}
+
+TEST(RosterTest, AServerThatResumesIsFinishedIfAllThatHaveComeHaveLeft) {
+  for (const uint64_t lost : {0, 5}) {
+    RosterWorld world(Options(2));
+    world.roster.Restore(CheckpointOf(lost > 0 ? 0 : 7, {}), world.now);
+    if (lost > 0) world.roster.NoteLostSteps();
+    world.Leave(world.Join("b"));
+    world.PassInSilence(absl::Seconds(9));
+    EXPECT_THAT(world.CheckFinished(7), IsEmpty());
+    world.PassInSilence(absl::Seconds(1));
+    EXPECT_THAT(world.CheckFinished(7), ElementsAre("owner finished 7", "owner deserted 7"));
+  }
+}
+
 // An incarnation that follows another in the same process.
 ShardOptions GoingOn() {
   ShardOptions options = Options(2);

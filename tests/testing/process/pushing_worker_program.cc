@@ -6,7 +6,9 @@
 // gradient. At its end it says what it holds, a checksum of all rows, how many of its pushes
 // counted, as it was told, and how much memory it needed.
 //
-//   pushing_worker_program --steps=N --gradient=G [--rows=R]
+// With --evaluate it observes the end of training, waits for SIGTERM, and reports a result.
+//
+//   pushing_worker_program --steps=N --gradient=G [--rows=R] [--evaluate]
 //   [--stop-at-step=S [--in-push] [--die]] [--bad-from-step=S [--bad-above-rate=R]] and a job's
 //   flags, of which --push-encoding holds for whole pushes, not for the half one of --in-push
 
@@ -66,6 +68,7 @@ struct Flags {
   double report_every = 0;  // seconds; 0: never
   bool leave_on_sigterm = false;
   bool join = true;
+  bool evaluate = false;
   int64_t stop_at_step = -1;
   bool in_push = false;
   bool die = false;
@@ -259,6 +262,28 @@ void SayEnd(Step step, uint64_t counted, const std::vector<float>& parameters) {
       << std::flush;
 }
 
+// As RemoteOptimizer, it observes before it leaves.
+absl::Status Evaluate(const Job& job, JoinRequest request, ParameterClient& client) {
+  const JoinRequest observes = job.context().Identity(SessionRole::kObserver);
+  request.role = observes.role;
+  request.worker = observes.worker;
+  request.process_nonce = observes.process_nonce;
+  request.memory = nullptr;
+  auto connection = job.context().Connect();
+  if (!connection.ok()) return connection.status();
+  ParameterClient observer(*std::move(connection));
+  std::vector<float> parameters(request.layout.size());
+  absl::Status status = observer.Join(request, absl::MakeSpan(parameters));
+  if (status.ok()) status = client.Leave({});
+  if (status.ok()) status = observer.AwaitEnd(absl::MakeSpan(parameters));
+  if (!status.ok()) return status;
+  std::cout << "training has ended at step " << observer.step().value() << "\n" << std::flush;
+  const sigset_t signals = LeaveSignals();
+  int signal = 0;
+  sigwait(&signals, &signal);
+  return observer.Leave({{"test accuracy", parameters[0]}});
+}
+
 absl::Status Work(const Flags& flags, const Job& job) {
   JoinRequest request = MakeJoinRequest(flags, job);
   // As RemoteOptimizer: the server reads it there, if it can.
@@ -299,7 +324,7 @@ absl::Status Work(const Flags& flags, const Job& job) {
   const absl::Status told = flags.rows > 0 ? SayRows(client) : absl::OkStatus();
   if (!told.ok()) return told;
   SayEnd(client.step(), counted, parameters);
-  return client.Leave({});
+  return flags.evaluate ? Evaluate(job, request, client) : client.Leave({});
 }
 
 int Main(int argc, char** argv) {
@@ -317,6 +342,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--leave-on-sigterm", flags.leave_on_sigterm,
                "on SIGTERM finish the round under way, and leave");
   app.add_flag("--join,!--no-join", flags.join, "take part in the job, not only in its launch");
+  app.add_flag("--evaluate", flags.evaluate, "at the end report a result, after a SIGTERM");
   app.add_option("--stop-at-step", flags.stop_at_step, "wait there to be killed");
   app.add_flag("--in-push", flags.in_push, "stop when half of that step's push is sent")
       ->excludes(elements);
@@ -327,7 +353,7 @@ int Main(int argc, char** argv) {
                  "of 7 only as long as steps are made with a larger learning rate");
   AddJobFlags(app, flags.job);
   CLI11_PARSE(app, argc, argv);
-  if (flags.leave_on_sigterm) HoldBackSigterm();
+  if (flags.leave_on_sigterm || flags.evaluate) HoldBackSigterm();
   auto job = Job::Start(flags.job);
   absl::Status status = job.status();
   if (job.ok() && job->is_server()) return job->Serve();
