@@ -122,9 +122,9 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   std::unique_ptr<JobServer> server;
   absl::optional<uint32_t> index;
   if (LaunchedByMpi()) {
-    auto launch = TakePartInLaunch(*flags.server_flags,
-                                   remote ? ServerPlace::kElsewhere : ServerPlace::kAnyRanks,
-                                   [&context](const MpiWorld&) { return context.status(); });
+    auto launch = TakePartInLaunch(
+        *flags.server_flags, remote ? ServerPlace::kElsewhere : ServerPlace::kAnyRanks, flags.name,
+        [&context](const MpiWorld&) { return context.status(); });
     if (!launch.ok()) return launch.status();
     if (!remote && launch->server == nullptr) OutliveServer();
     if (!remote) context->TakeTicket(std::move(launch->ticket));

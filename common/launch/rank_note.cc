@@ -10,6 +10,7 @@ std::string EncodeNote(const RankNote& note) {
   message.set_node(static_cast<uint32_t>(note.node));
   message.set_only_serves(note.only_serves);
   for (const std::string& host : note.hosts) message.add_hosts(host);
+  message.set_name(note.name);
   return message.SerializeAsString();
 }
 
@@ -24,6 +25,7 @@ absl::StatusOr<RankNote> DecodeNote(absl::string_view bytes) {
   note.node = static_cast<int>(message.node());
   note.only_serves = message.only_serves();
   note.hosts.assign(message.hosts().begin(), message.hosts().end());
+  note.name = message.name();
   return note;
 }
 

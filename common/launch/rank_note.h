@@ -15,6 +15,7 @@ struct RankNote {
   int node = 0;                         // MpiWorld::node
   bool only_serves = false;             // whether the program is no worker's
   std::vector<std::string> hosts = {};  // by which others may reach a server of this rank
+  std::string name = {};                // that it was given as a worker; empty: none
 };
 
 // Encodes a note, and decodes it. DATA_LOSS for other bytes.

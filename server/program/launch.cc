@@ -22,15 +22,33 @@ namespace {
 
 // Returns whether a restarted program would end with the same code. That is so for wrong usage, for
 // a worker whose server is gone, and for a server that has ended (see Server::Serve()).
-bool IsFinalCode(int code) { return (code >= 2 && code <= 5) || code == 7; }
+bool IsFinalCode(int code) { return (code >= 2 && code <= 5) || code == 7 || code == 8; }
 
 std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }
 
-NoteMaker NoteOf(const ServerFlags& flags, ServerPlace place) {
-  return [&flags, place](const MpiWorld& world) {
-    if (place == ServerPlace::kElsewhere) return std::string();
-    return EncodeNote({world.node, place == ServerPlace::kThisRank, HostsOfRank(flags)});
+// What this rank brings to the launch.
+struct RankPart {
+  const ServerFlags& flags;
+  ServerPlace place;
+  const std::string& name;
+  const RankCheck& check;
+};
+
+NoteMaker NoteOf(const RankPart& rank) {
+  return [&rank](const MpiWorld& world) {
+    RankNote note = {world.node, rank.place == ServerPlace::kThisRank, {}, rank.name};
+    if (rank.place != ServerPlace::kElsewhere) note.hosts = HostsOfRank(rank.flags);
+    return EncodeNote(note);
   };
+}
+
+// Of a launch whose server runs elsewhere: there is nothing to tell.
+absl::StatusOr<MpiBlobs> CheckAllWork(const std::vector<std::string>& notes) {
+  const auto decoded = DecodeNotes(notes);
+  absl::Status sound = decoded.status();
+  if (sound.ok()) sound = CheckNames(*decoded, {});
+  if (!sound.ok()) return sound;
+  return MpiBlobs();
 }
 
 // What this rank was told: of the rank of a server, the servers' credentials are part of it.
@@ -54,18 +72,17 @@ absl::StatusOr<MpiBlobs> StartFirst(const ServerFlags& flags, const MpiWorld& wo
   return BlobsOf(started->identity);
 }
 
-absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place,
-                                     const RankCheck& check) {
+absl::StatusOr<Launch> TakePartAlone(const RankPart& rank) {
   Launch launch;
-  auto told = MpiBootstrap(NoteOf(flags, place), check,
+  auto told = MpiBootstrap(NoteOf(rank), rank.check,
                            [&](const MpiWorld& world, const std::vector<std::string>& notes) {
-                             return place == ServerPlace::kElsewhere
-                                        ? absl::StatusOr<MpiBlobs>(MpiBlobs())
-                                        : StartFirst(flags, world, notes, &launch);
+                             return rank.place == ServerPlace::kElsewhere
+                                        ? CheckAllWork(notes)
+                                        : StartFirst(rank.flags, world, notes, &launch);
                            });
   if (!told.ok()) return told.status();
   launch.world = told->world;
-  if (place == ServerPlace::kElsewhere) return launch;
+  if (rank.place == ServerPlace::kElsewhere) return launch;
   const bool is_holder = !told->for_chosen.empty();
   auto ticket = TicketOf(*told);
   if (!ticket.ok()) return ticket.status();
@@ -73,7 +90,7 @@ absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place
   if (is_holder) {
     LaunchBrief brief = {launch.world};
     brief.server = ServerIdentity{*ticket};
-    auto holder = StartLaunchedHolder(flags, brief);
+    auto holder = StartLaunchedHolder(rank.flags, brief);
     if (!holder.ok()) return holder.status();
     launch.server = *std::move(holder);
   }
@@ -163,21 +180,21 @@ absl::Status RestartNeedsMpi() {
 }
 
 // Returns the exit code of this rank's program.
-absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const RankCheck& check) {
+absl::StatusOr<int> Supervise(const RankPart& rank) {
+  const ServerFlags& flags = rank.flags;
   SupervisedServer server(flags.max_restarts);
-  auto told = MpiBootstrap(NoteOf(flags, place), check,
-                           [&](const MpiWorld& world, const std::vector<std::string>& notes) {
-                             return place == ServerPlace::kElsewhere
-                                        ? absl::StatusOr<MpiBlobs>(MpiBlobs())
-                                        : server.Start(world, notes);
-                           });
+  auto told = MpiBootstrap(
+      NoteOf(rank), rank.check, [&](const MpiWorld& world, const std::vector<std::string>& notes) {
+        return rank.place == ServerPlace::kElsewhere ? CheckAllWork(notes)
+                                                     : server.Start(world, notes);
+      });
   if (server.HasProgram()) {
     if (told.ok()) Wipe(told->blob);
     return server.Run(RestartsOfServer(flags));
   }
   if (!told.ok()) return told.status();
   LaunchBrief brief = {told->world};
-  if (place == ServerPlace::kElsewhere) return SuperviseProgram(brief, flags.max_restarts);
+  if (rank.place == ServerPlace::kElsewhere) return SuperviseProgram(brief, flags.max_restarts);
   const bool is_holder = !told->for_chosen.empty();
   auto ticket = TicketOf(*told);
   if (!ticket.ok()) return ticket.status();
@@ -191,18 +208,18 @@ absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const
 
 // ---- A program with a supervisor ----
 
-absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace place,
-                                          const RankCheck& check, const SupervisorSocket& socket) {
+absl::StatusOr<Launch> TakePartSupervised(const RankPart& rank, const SupervisorSocket& socket) {
+  const ServerFlags& flags = rank.flags;
   auto told = socket.Receive();
   if (!told.ok()) return told.status();
   const auto brief = DecodeBrief(*told);
   Wipe(*told);
   if (!brief.ok()) return brief.status();
-  const absl::Status able = check(brief->world);
+  const absl::Status able = rank.check(brief->world);
   if (!able.ok()) return able;
   Launch launch;
   launch.world = brief->world;
-  if (place == ServerPlace::kElsewhere) return launch;
+  if (rank.place == ServerPlace::kElsewhere) return launch;
   if (launch.world.rank > 0) {
     launch.ticket = brief->server->ticket;
     launch.server_ranks = launch.ticket.server_ranks;
@@ -230,13 +247,15 @@ absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace 
 }  // namespace
 
 absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place,
-                                        const RankCheck& check) {
+                                        const std::string& name, const RankCheck& check) {
+  const RankPart rank = {flags, place, name, check};
   const auto supervised = SupervisorSocket::Inherited();
-  if (supervised.has_value()) return TakePartSupervised(flags, place, check, *supervised);
-  if (flags.max_restarts == 0) return TakePartAlone(flags, place, check);
-  const auto code = Supervise(flags, place, [&check](const MpiWorld& world) {
+  if (supervised.has_value()) return TakePartSupervised(rank, *supervised);
+  if (flags.max_restarts == 0) return TakePartAlone(rank);
+  const RankCheck may_restart = [&check](const MpiWorld& world) {
     return world.programs_own ? RestartNeedsMpi() : check(world);
-  });
+  };
+  const auto code = Supervise({flags, place, name, may_restart});
   if (!code.ok()) return code.status();
   exit(*code);
 }

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,8 +44,10 @@ struct Launch {
 // exit code. If `check` fails on a rank, or rank 0 cannot start its server, every rank gets the
 // error; ReportFailure() prints it on one of them. If another server cannot start, only its rank
 // gets the error.
+// `name` is the one that this rank was given as a worker, empty if none. INVALID_ARGUMENT if two
+// workers have the same, or if --workers is another number than that of the workers.
 absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place,
-                                        const RankCheck& check);
+                                        const std::string& name, const RankCheck& check);
 
 // INVALID_ARGUMENT if the flags need mpirun and this process was started without it.
 absl::Status CheckStartedByHand(const ServerFlags& flags);

@@ -113,13 +113,12 @@ absl::Status CheckFitsNodes(const ServerFlags& flags, const std::string& places)
 
 absl::StatusOr<OtherServers> ChooseOthers(const ServerFlags& flags, const LaunchBrief& brief,
                                           uint32_t servers) {
-  std::vector<RankNote> notes;
-  for (const std::string& note : brief.notes) {
-    auto decoded = DecodeNote(note);
-    if (!decoded.ok()) return decoded.status();
-    notes.push_back(*std::move(decoded));
-  }
+  const auto decoded = DecodeNotes(brief.notes);
+  if (!decoded.ok()) return decoded.status();
+  const std::vector<RankNote>& notes = *decoded;
   OtherServers others = {ChooseServerRanks(notes, servers)};
+  const absl::Status named = CheckNames(notes, others.ranks);
+  if (!named.ok()) return named;
   std::vector<std::string> names;
   std::set<int> nodes;
   for (const uint32_t rank : others.ranks) {
@@ -198,6 +197,15 @@ absl::Status CheckWorkersAreLeft(const MpiWorld& world, uint32_t servers) {
       serving, ", and no rank is left to be a worker; start at least ", servers + 1, " ranks"));
 }
 
+// A number of workers that mpirun does not launch would be waited for, and have a part of the data.
+absl::Status CheckWorkersAreLaunched(const ServerFlags& flags, uint32_t workers) {
+  const uint32_t expected = flags.training.workers.value_or(workers);
+  if (expected == workers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--workers=", expected, ", but mpirun has launched ", workers,
+                   workers == 1 ? " worker" : " workers", "; leave --workers out under mpirun"));
+}
+
 // Where a server listens that is not the first one. Its port is any free one, since the servers of
 // one node have the same flags.
 absl::StatusOr<Place> ChoosePlaceOfHolder(const ServerFlags& flags, const MpiWorld& world,
@@ -233,6 +241,8 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
   const absl::Status left = CheckWorkersAreLeft(brief.world, *servers);
   if (!left.ok()) return left;
   const uint32_t workers = static_cast<uint32_t>(brief.world.size) - *servers;
+  const absl::Status launched = CheckWorkersAreLaunched(flags, workers);
+  if (!launched.ok()) return launched;
   auto options = ServerOptionsFrom(flags, workers, *servers);
   if (!options.ok()) return options.status();
   options->grace = kGraceUnderMpirun;

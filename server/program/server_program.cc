@@ -35,7 +35,7 @@ absl::Status CheckRankServes(const MpiWorld& world, uint32_t servers) {
 absl::StatusOr<std::unique_ptr<JobServer>> StartUnderMpi(const ServerFlags& flags) {
   const auto servers = LaunchedServers(flags.servers);
   if (!servers.ok()) return ShareFailure(servers.status());
-  auto launch = TakePartInLaunch(flags, ServerPlace::kThisRank, [&](const MpiWorld& world) {
+  auto launch = TakePartInLaunch(flags, ServerPlace::kThisRank, "", [&](const MpiWorld& world) {
     return CheckRankServes(world, *servers);
   });
   if (!launch.ok()) return launch.status();

@@ -4,8 +4,11 @@
 #define SLUICE_SERVER_PROGRAM_SERVER_RANKS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/launch/rank_note.h"
 
@@ -19,6 +22,13 @@ namespace sluice {
 // are its lowest ranks. On one node these are the first ranks. They are also the first ranks if a
 // rank's program only serves, because the user has then placed it.
 std::vector<uint32_t> ChooseServerRanks(const std::vector<RankNote>& notes, uint32_t servers);
+
+// INVALID_ARGUMENT if two workers of the launch were given one name. `server_ranks` rise.
+absl::Status CheckNames(const std::vector<RankNote>& notes,
+                        const std::vector<uint32_t>& server_ranks);
+
+// The notes by rank. DATA_LOSS if one is none.
+absl::StatusOr<std::vector<RankNote>> DecodeNotes(const std::vector<std::string>& notes);
 
 // The index of this rank among those that serve, or among those that do not. Absent if it is one of
 // the others. `server_ranks` rise.

@@ -422,6 +422,22 @@ TEST_F(StandaloneTest, DataThatAreCutOffAreNamed) {
   }
 }
 
+// ---- Names and numbers of a launch ----
+
+TEST(LaunchedNamesTest, OneNameOrAnotherNumberOfWorkersForAllIsAnErrorAtOnce) {
+  for (const auto& [flag, why] :
+       {std::make_pair("--name=x", "--name: ranks 1 and 2 are both named \"x\""),
+        std::make_pair("--workers=4", "--workers=4, but mpirun has launched 2 workers")}) {
+    for (const Words& more : {Words(), Words({"--max-restarts=1"})}) {
+      Words flags = {flag};
+      flags.insert(flags.end(), more.begin(), more.end());
+      const auto job = Mpirun({{3, Train("/nonexistent", flags)}});
+      EXPECT_THAT(job->Wait(), IsOkAndHolds(2)) << job->output();
+      EXPECT_THAT(LinesWith(job->output(), why), SizeIs(1)) << job->output();
+    }
+  }
+}
+
 // ---- Command lines ----
 
 TEST(CommandLineTest, OfTheServerIsPrintedIfAsked) {

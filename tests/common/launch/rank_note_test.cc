@@ -14,11 +14,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(RankNoteTest, ReachesRankZeroWhole) {
-  const auto read = DecodeNote(EncodeNote({4, true, {"node2", "10.0.0.2", "\xff"}}));
+  const auto read = DecodeNote(EncodeNote({4, true, {"node2", "10.0.0.2", "\xff"}, "w\xff"}));
   ASSERT_THAT(read, IsOk());
   EXPECT_EQ(read->node, 4);
   EXPECT_TRUE(read->only_serves);
   EXPECT_THAT(read->hosts, ElementsAre("node2", "10.0.0.2", "\xff"));
+  EXPECT_EQ(read->name, "w\xff");
 }
 
 TEST(RankNoteTest, MayLackHosts) {

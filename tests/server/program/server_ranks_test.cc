@@ -6,12 +6,14 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/status.h"
 
 namespace sluice {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::Eq;
+using ::testing::HasSubstr;
 using ::testing::Optional;
 
 // One note for each letter, by rank. The letter names the node of the rank.
@@ -19,6 +21,30 @@ std::vector<RankNote> RanksOn(absl::string_view nodes) {
   std::vector<RankNote> notes;
   for (const char node : nodes) notes.push_back({static_cast<int>(nodes.find(node))});
   return notes;
+}
+
+absl::Status NamesOf(const std::vector<std::string>& names, const std::vector<uint32_t>& servers) {
+  std::vector<RankNote> notes(names.size());
+  for (size_t rank = 0; rank < names.size(); ++rank) notes[rank].name = names[rank];
+  return CheckNames(notes, servers);
+}
+
+TEST(RankNamesTest, AreThoseOfWorkersAndDiffer) {
+  EXPECT_THAT(NamesOf({"", "", ""}, {0}), IsOk());
+  EXPECT_THAT(NamesOf({"x", "x"}, {0}), IsOk());  // rank 0 is no worker
+  EXPECT_THAT(NamesOf({"x", "x", "y", "x", "z"}, {0, 3}), IsOk());
+  EXPECT_THAT(NamesOf({"x", "x", "x"}, {0}),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr("--name: ranks 1 and 2 are both named \"x\"; leave --name out")));
+  EXPECT_THAT(NamesOf({"x", "y", "x"}, {}),  // the server runs elsewhere
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("ranks 0 and 2")));
+}
+
+TEST(RankNamesTest, DifferFromTheNamesOfThoseThatWereGivenNone) {
+  EXPECT_THAT(NamesOf({"", "worker-1", ""}, {0}),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr("ranks 1 and 2 are both named \"worker-1\"")));
+  EXPECT_THAT(NamesOf({"", "worker-0", ""}, {0}), IsOk());
 }
 
 TEST(ServerRanksTest, AreTheFirstRanksOfOneNode) {
