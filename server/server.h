@@ -45,7 +45,8 @@ class Server {
   // to a checkpoint, or if another server of the job was lost, which the log explains; 3 if
   // training ended because every worker was lost; 4 if the counters of pushes do not balance, which
   // is a bug; 5 if the last checkpoint could not be saved; 7 if training diverged and the job ended
-  // because of that. No last checkpoint is saved with code 1, or if training diverged.
+  // because of that; 8 if every worker was lost, and gradients that were not finite were refused.
+  // No last checkpoint is saved with code 1, or if training diverged.
   int Serve();
 
   // After Serve(): the table for people, of the last incarnation; see closing_table.h. Empty after

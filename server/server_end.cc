@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/error.h"
 #include "server/admission/draining.h"
@@ -27,6 +28,7 @@ constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
 constexpr int kDiverged = 7;
+constexpr int kNotFinite = 8;
 // So many steps after the first suspect one, the log says that the last checkpoint is suspect.
 constexpr uint64_t kSuspiciousSteps = 10;
 
@@ -34,6 +36,30 @@ bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
   return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
     return record.role == SessionRole::kWorker && record.presence == Presence::kLeft;
   });
+}
+
+// Whether workers ended because their gradients were refused. Only if no worker left in good order.
+bool AnyWasNotFinite(const std::vector<SessionRecord>& sessions) {
+  return std::any_of(sessions.begin(), sessions.end(),
+                     [](const SessionRecord& record) { return record.not_finite; });
+}
+
+// Why the job ends with that code, which says that no worker has left in good order.
+std::string WhyLost(int code, const std::vector<SessionRecord>& sessions) {
+  constexpr size_t kMostNames = 4;
+  std::vector<std::string> failures;
+  for (const SessionRecord& record : sessions) {
+    if (record.role == SessionRole::kWorker) failures.push_back(record.DescribeFailure());
+  }
+  const size_t more = failures.size() - std::min(failures.size(), kMostNames);
+  failures.resize(failures.size() - more);
+  return absl::StrCat(
+      code == kNotFinite
+          ? "every worker has ended, and gradients that were not finite were refused before; lower "
+            "the learning rate, give --clip-norm or --skip-not-finite, or look for the batch that "
+            "caused it: "
+          : "every worker was lost: ",
+      absl::StrJoin(failures, "; "), more > 0 ? absl::StrCat("; and ", more, " more") : "");
 }
 
 bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
@@ -86,9 +112,10 @@ int Server::Serve() {
     return kUnbalancedCounters;
   }
   if (!saved.ok()) return kNotSaved;
-  LOG_IF(ERROR, outcome == kEveryWorkerLost)
-      << (left_alone_ ? "all other ranks of the launch have ended, and none has joined"
-                      : "every worker was lost");
+  if (outcome == kEveryWorkerLost || outcome == kNotFinite) {
+    LOG(ERROR) << (left_alone_ ? "all other ranks of the launch have ended, and none has joined"
+                               : WhyLost(outcome, shard.Sessions()));
+  }
   return outcome;
 }
 
@@ -96,8 +123,10 @@ int Server::Serve() {
 int Server::Outcome(bool finished) const {
   if (left_alone_) return kEveryWorkerLost;
   if (shard().Describe().diverged) return kDiverged;
-  const bool well = shard().Describe().ended_before || AnyLeftInGoodOrder(shard().Sessions());
-  return !finished || well ? 0 : kEveryWorkerLost;
+  const std::vector<SessionRecord> sessions = shard().Sessions();
+  const bool well = shard().Describe().ended_before || AnyLeftInGoodOrder(sessions);
+  if (!finished || well) return 0;
+  return AnyWasNotFinite(sessions) ? kNotFinite : kEveryWorkerLost;
 }
 
 // Why a server that was lost ends the job; empty: it does not. Without that server all workers may

@@ -109,6 +109,7 @@ absl::Status WorkerContext::TakeEncodings(const JobFlags& flags) {
 
 void WorkerContext::TakeTicket(JobTicket ticket) {
   ticket_ = std::move(ticket);
+  launched_ = true;
   // A launch brings credentials, unless its ranks were told to use files or plaintext.
   if (!ticket_.credentials.key.empty()) credentials_ = SourceOf(ticket_.credentials);
 }
@@ -144,6 +145,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> WorkerContext::Connect() const
   options.token = ticket_.token;
   options.credentials = credentials_;
   options.connect_timeout = connect_timeout_;
+  options.launched = launched_;
   options.trace = trace_.get();
   options.connections = connections_;
   options.pull_encoding = pull_encoding_.encoding;

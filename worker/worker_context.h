@@ -92,6 +92,7 @@ class WorkerContext {
   absl::Status TakeEncodings(const JobFlags& flags);
 
   JobTicket ticket_;
+  bool launched_ = false;           // the ticket is that of a launch
   CredentialsSource credentials_;   // empty: plaintext
   absl::optional<uint32_t> index_;  // among the workers of this launch
   std::string name_;

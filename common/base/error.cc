@@ -29,6 +29,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kAlreadyContributed, absl::StatusCode::kFailedPrecondition, "ALREADY_CONTRIBUTED"},
     {Reason::kAheadOfOthers, absl::StatusCode::kFailedPrecondition, "AHEAD_OF_OTHERS"},
     {Reason::kEvicted, absl::StatusCode::kFailedPrecondition, "EVICTED"},
+    {Reason::kNameTaken, absl::StatusCode::kFailedPrecondition, "NAME_TAKEN"},
     {Reason::kSequenceTooOld, absl::StatusCode::kFailedPrecondition, "SEQUENCE_TOO_OLD"},
     {Reason::kNotAWorker, absl::StatusCode::kFailedPrecondition, "NOT_A_WORKER"},
     {Reason::kMissingHeader, absl::StatusCode::kInvalidArgument, "MISSING_HEADER"},

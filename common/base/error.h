@@ -27,6 +27,7 @@ enum class Reason {
   kAlreadyContributed,
   kAheadOfOthers,
   kEvicted,
+  kNameTaken,
   kSequenceTooOld,
   kNotAWorker,
   kMissingHeader,

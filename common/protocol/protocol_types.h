@@ -69,6 +69,7 @@ struct Welcome {
   // skips the batches of these pushes.
   uint64_t pushes_before = 0;
   uint64_t lost_steps = 0;        // steps that an earlier incarnation had made, and that are lost
+  bool late = false;              // training began without this worker, which came too late
   LearningRateSchedule schedule;  // workers apply it to their local steps
   // The addresses of the servers, each of which holds one stripe; the first decides. Empty: the one
   // server holds the whole vector.

@@ -108,6 +108,7 @@ v1::Welcome ToProto(const Welcome& welcome) {
   *message.mutable_lease() = ToProto(welcome.lease);
   message.set_pushes_before(welcome.pushes_before);
   message.set_lost_steps(welcome.lost_steps);
+  message.set_late(welcome.late);
   *message.mutable_schedule() = ToProto(welcome.schedule);
   for (const std::string& server : welcome.servers) message.add_servers()->set_address(server);
   return message;
@@ -130,6 +131,7 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
   welcome.resumed = message.resumed();
   welcome.pushes_before = message.pushes_before();
   welcome.lost_steps = message.lost_steps();
+  welcome.late = message.late();
   const auto schedule = FromProto(message.schedule());
   if (!schedule.ok()) return schedule.status();
   welcome.schedule = *schedule;

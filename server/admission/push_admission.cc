@@ -71,6 +71,12 @@ void PushAdmission::Queue(Arrival arrival) {
   arrivals_.push_back(std::move(arrival));
 }
 
+void PushAdmission::MarkNotFinite(SessionId session) {
+  const auto record = roster_.sessions().Find(session);
+  if (!record.ok()) return;
+  roster_.sessions().Change(**record, [](SessionRecord& refused) { refused.not_finite = true; });
+}
+
 // A complete step takes no more pushes. Later ones belong to the next step.
 void PushAdmission::TakeArrivals(Completions* completions) {
   while (!arrivals_.empty() && !step_.IsComplete()) {
@@ -101,6 +107,7 @@ void PushAdmission::Take(Arrival arrival, Completions* completions) {
   } else {
     gate_.Abandon(Abandoned::kRejected);
     if (not_finite && roster_.sessions().IsAlive(header.session)) {
+      MarkNotFinite(header.session);
       not_finite_.push_back(header.session);
     }
   }
@@ -136,6 +143,7 @@ void PushAdmission::LeaveOut(const absl::Status& why, Completions* completions) 
     const auto held = it++;
     const bool repeats = held->second.outcome.disposition == Disposition::kDuplicate;
     if (!MarkLeftOut(step, &held->second.outcome) || repeats || guards_.skip_not_finite) continue;
+    MarkNotFinite(held->second.session);
     completions->Add([tell = std::move(held->second.tell), why] { tell(why); });
     held_.erase(held);
     ++refused;

@@ -145,6 +145,7 @@ class PushAdmission {
   void FailHeld(const absl::Status& why, Completions* completions);
   absl::optional<Step> DurableWith(const PushHeader& header) const;
   void Take(Arrival arrival, Completions* completions);
+  void MarkNotFinite(SessionId session);
   void Enter(Arrival arrival, Completions* completions);
   void EndPushes(const absl::Status& serving, Completions* completions);
   void LetIn(const Arriving& push, Completions* completions);

@@ -17,8 +17,9 @@ absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, Jo
                                                   Step active_from, absl::Time now,
                                                   Completions* completions) {
   const bool first = layout_ == nullptr;
-  const absl::Status adopted = Adopt(request);
-  if (!adopted.ok()) return adopted;
+  absl::Status fits = CheckName(request, now);
+  if (fits.ok()) fits = Adopt(request);
+  if (!fits.ok()) return fits;
   const SessionRecord* const earlier = sessions_.FindAlive(request.worker);
   const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
   // Before training has started, the slowest workers are those that have not joined.
@@ -34,6 +35,21 @@ absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, Jo
   if (!first_join_.has_value()) first_join_ = now;
   if (request.role == SessionRole::kWorker) ended_before_ = false;
   return record;
+}
+
+// A process that is started again may take the place of one that has died, whose stream has broken.
+// One whose machine has died leaves its stream open and is silent: heartbeats come each third of a
+// lease. No process of this incarnation has the session of a restored record.
+absl::Status Roster::CheckName(const JoinRequest& request, absl::Time now) const {
+  const SessionRecord* const holder = sessions_.FindAlive(request.worker);
+  if (holder == nullptr || holder->process_nonce == request.process_nonce) return absl::OkStatus();
+  const bool runs = holder->joined && holder->presence == Presence::kPresent &&
+                    now - holder->last_seen < options_.lease / 2;
+  if (!runs) return absl::OkStatus();
+  return MakeError(Reason::kNameTaken,
+                   absl::StrCat("the name of this process is that of ", holder->Describe(),
+                                ", which takes part; give each process a name of its own (--name), "
+                                "or stop that one first"));
 }
 
 // The worker that brought the model is not let in.
@@ -116,11 +132,14 @@ void Roster::MarkLost(SessionId session, absl::Time now) {
   });
 }
 
-absl::Status Roster::Leave(SessionId session) {
+absl::Status Roster::Leave(SessionId session, absl::Time now, const std::string& failure) {
   const auto record = sessions_.Find(session);
   if (!record.ok()) return record.status();
-  sessions_.Change(**record, [](SessionRecord& left) {
-    left.presence = Presence::kLeft;
+  sessions_.Change(**record, [&](SessionRecord& left) {
+    const bool fails = !failure.empty() && left.role == SessionRole::kWorker;
+    left.presence = fails ? Presence::kEvicted : Presence::kLeft;
+    if (fails) left.awaited_until = now + options_.lease;
+    left.failure = failure;
     left.listener = nullptr;
   });
   return absl::OkStatus();
@@ -163,10 +182,16 @@ void Roster::Update(absl::Time now, Completions* completions) {
     return;
   }
   if (started_) return;
-  const bool waited = now - *first_join_ >= StartTimeout();
+  const bool complete = sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
   const bool gone = resumes_ && sessions_.AllAreGoneSince(now - options_.lease);
-  started_ =
-      waited || gone || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
+  timed_out_ = !complete && !gone && now - *first_join_ >= StartTimeout();
+  started_ = complete || gone || timed_out_;
+}
+
+uint32_t Roster::CountLate() const {
+  if (!timed_out_) return 0;
+  const uint32_t known = sessions_.CountKnown(SessionRole::kWorker);
+  return std::max(options_.expected_workers, known) - known;
 }
 
 // Workers that live come back at once when their server goes on.

@@ -34,7 +34,8 @@ class Roster {
   Roster(const ShardOptions& options, JobListener owner);
 
   // Opens a session that takes part from step `active_from`. The layout and optimizer of the first
-  // worker become the job's; before that, an observer gets NOT_INITIALIZED. WRONG_JOB,
+  // worker become the job's; before that, an observer gets NOT_INITIALIZED. NAME_TAKEN if another
+  // process that runs has the name. WRONG_JOB,
   // LAYOUT_MISMATCH or OPTIMIZER_MISMATCH if a request does not match the job. MODEL_TOO_LARGE or
   // BAD_OPTIMIZER if the server cannot run the model. Other errors are SessionTable::Open()'s.
   absl::StatusOr<const SessionRecord*> Join(const JoinRequest& request, JobListener listener,
@@ -65,8 +66,9 @@ class Roster {
   // sessions.
   void MarkLost(SessionId session, absl::Time now);
 
-  // Ends the session at the worker's own request. UNKNOWN_SESSION if it is not open.
-  absl::Status Leave(SessionId session);
+  // Ends the session at its own request. UNKNOWN_SESSION if it is not open. A worker with a
+  // `failure` counts as evicted, so that it, or another process of its name, may join again.
+  absl::Status Leave(SessionId session, absl::Time now, const std::string& failure = "");
 
   // Ends the session. Its worker may join again, and the job is not over for one more lease.
   void Evict(const SessionRecord& record, absl::Time now, Completions* completions);
@@ -107,6 +109,9 @@ class Roster {
 
   // Whether the expected workers have joined, or the start timeout is over.
   bool started() const { return started_; }
+  // How many of the expected workers have not joined although training has started, because the
+  // start timeout was over.
+  uint32_t CountLate() const;
   // Whether training has started and every worker has gone.
   bool finished() const { return finished_; }
   // Whether that is so because it was when the checkpoint was saved.
@@ -121,6 +126,7 @@ class Roster {
 
  private:
   absl::Status Adopt(const JoinRequest& request);
+  absl::Status CheckName(const JoinRequest& request, absl::Time now) const;
   void ForgetModel();
   absl::Status CheckFitsServer(const JoinRequest& request) const;
   absl::Duration StartTimeout() const;
@@ -134,6 +140,7 @@ class Roster {
   std::shared_ptr<const OptimizerConfig> optimizer_ = std::make_shared<const OptimizerConfig>();
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
+  bool timed_out_ = false;    // the start timeout was over before all had joined
   bool had_workers_ = false;  // restored workers were open
   bool finished_ = false;
   bool has_finished_ = false;

@@ -54,6 +54,7 @@ absl::StatusOr<const SessionRecord*> SessionTable::Open(const JoinRequest& reque
   record.index = request.role == SessionRole::kWorker ? wanted : 0;
   record.presence = Presence::kPresent;
   record.joined = true;
+  record.failure.clear();
   record.last_seen = now;
   if (!keeps_place) record.active_from = active_from;
   by_session_.emplace(record.session, &record);

@@ -19,7 +19,6 @@
 namespace sluice {
 namespace {
 
-constexpr double kLaunchedStartTimeout = 60;  // seconds: all ranks start together
 constexpr uint32_t kMostThreads = 8;    // more than memory has bandwidth for, unless asked for
 constexpr uint64_t kInFlightShare = 4;  // of the memory, if no other share is asked for
 
@@ -36,9 +35,7 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
   const absl::Status training = ApplyTrainingFlags(flags.training, launched_workers, &options);
   if (!training.ok()) return training;
   options.lease = absl::Seconds(flags.lease);
-  const double wait = launched_workers > 0 ? kLaunchedStartTimeout : 0;
-  const double start_timeout = flags.start_timeout.value_or(wait);
-  if (start_timeout > 0) options.start_timeout = absl::Seconds(start_timeout);
+  if (flags.start_timeout > 0) options.start_timeout = absl::Seconds(flags.start_timeout);
   options.max_sessions = flags.max_workers;
   // A number in the lower half, so that the counter does not overflow.
   options.session_base = SessionId(RandomNonce().value() >> 1);
@@ -61,10 +58,12 @@ void AddMemberFlags(CLI::App& group, ServerFlags& flags) {
                   "seconds after which a silent or disconnected worker loses its place")
       ->check(SecondsFrom(kMicrosecond))
       ->capture_default_str();
-  AddOptional(group, "--start-timeout", flags.start_timeout,
-              "seconds to wait for the other workers after the first one joined; 0: no limit "
-              "(default: 60 under mpirun, else 0)")
-      ->check(SecondsFrom(0));
+  group
+      .add_option("--start-timeout", flags.start_timeout,
+                  "seconds to wait for the other workers after the first one joined; then training "
+                  "begins without them; 0: no limit")
+      ->check(SecondsFrom(0))
+      ->capture_default_str();
   group.add_option("--max-workers", flags.max_workers, "workers that may take part at once")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

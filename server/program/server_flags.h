@@ -27,7 +27,7 @@ struct ServerFlags {
   TrainingFlags training;
   DurableOptions durable;
   double lease = 10;  // seconds
-  absl::optional<double> start_timeout;
+  double start_timeout = 0;
   uint32_t max_workers = 1024;
   absl::optional<double> max_in_flight_mb;
   double max_push_rows_mb = 64;

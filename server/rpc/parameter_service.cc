@@ -185,8 +185,9 @@ class GrpcParameterService final : public RawParameterServer {
     allowed = CheckMayUse(context, session, resources_.owners);
     if (allowed.ok()) allowed = CheckMayReport(context, *request);
     if (!allowed.ok()) return allowed;
-    const Results results(request->results().begin(), request->results().end());
-    const absl::StatusOr<Step> step = shard_.Leave(session, results);
+    const Farewell farewell = {{request->results().begin(), request->results().end()},
+                               request->failure()};
+    const absl::StatusOr<Step> step = shard_.Leave(session, farewell);
     if (!step.ok()) return step.status();
     v1::LeaveResponse response;
     response.set_step(step->value());

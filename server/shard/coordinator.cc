@@ -23,6 +23,17 @@ absl::Status ResultsTooEarly() {
                    "the end of training, or leave without results");
 }
 
+absl::Status CheckFarewell(const Farewell& farewell) {
+  if (farewell.failure.size() > kMostFailureBytes) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("field failure has ", farewell.failure.size(),
+                                  " bytes, expected at most ", kMostFailureBytes));
+  }
+  if (farewell.failure.empty() || farewell.results.empty()) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   "field results comes from a worker that has failed; expected none");
+}
+
 // BAD_ARGUMENT if the push may not bring the rows that its header announces.
 absl::Status CheckRows(const PushHeader& header, const Layout& layout, uint64_t most) {
   if (header.row_bytes == 0) return absl::OkStatus();
@@ -74,6 +85,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
                        !settings_.policy().JoinsAtStepBoundary();
   Welcome welcome;
   welcome.resumed = roster_.sessions().Remembers(request);
+  const uint32_t late = roster_.CountLate();
   const auto record = roster_.Join(request, std::move(listener), at_once ? now : now.Next(),
                                    running_.Now(), completions);
   if (!record.ok()) return record.status();
@@ -91,6 +103,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   welcome.workers = options_.expected_workers;
   welcome.pushes_before = (*record)->pushes_before;
   welcome.lost_steps = lost_steps_;
+  welcome.late = roster_.CountLate() < late;
   welcome.schedule = settings_.schedule();
   if (roster_.finished() && request.role == SessionRole::kObserver && (*record)->listener) {
     // It missed the announcement.
@@ -130,18 +143,22 @@ absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session,
 
 void Coordinator::ConnectionLost(SessionId session) { roster_.MarkLost(session, running_.Now()); }
 
-absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& results) {
+absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Farewell& farewell,
+                                        Completions* completions) {
   const auto record = roster_.sessions().Find(session);
   if (!record.ok()) return record.status();
   const bool observes = (*record)->role == SessionRole::kObserver;
-  if (observes && !results.empty() && !draining() && !roster_.has_finished()) {
+  if (observes && !farewell.results.empty() && !draining() && !roster_.has_finished()) {
     return ResultsTooEarly();
   }
-  const absl::Status reported = results_.Add(results);
+  const absl::Status possible = CheckFarewell(farewell);
+  if (!possible.ok()) return possible;
+  const absl::Status reported = results_.Add(farewell.results);
   if (!reported.ok()) return reported;
-  const absl::Status left = roster_.Leave(session);
+  const absl::Status left = roster_.Leave(session, running_.Now(), farewell.failure);
   if (!left.ok()) return left;
-  if (!observes) watch_.OnLeave();
+  const bool ends_with_job = draining() && !farewell.failure.empty();
+  if (!observes && !ends_with_job) watch_.OnLeave(**record, completions);
   return step_.number();
 }
 

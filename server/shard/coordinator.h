@@ -93,7 +93,7 @@ class Coordinator {
   absl::StatusOr<Step> Heartbeat(SessionId session,
                                  const absl::optional<StepMeasurement>& measurement);
   void ConnectionLost(SessionId session);
-  absl::StatusOr<Step> Leave(SessionId session, const Results& results);
+  absl::StatusOr<Step> Leave(SessionId session, const Farewell& farewell, Completions* completions);
   absl::StatusOr<Step> SetConsistency(const Consistency& consistency,
                                       const absl::optional<Consistency>& expected);
   absl::StatusOr<Step> SetLearningRate(double learning_rate);

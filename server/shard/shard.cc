@@ -71,11 +71,11 @@ void Shard::ConnectionLost(SessionId session) {
   Tick();
 }
 
-absl::StatusOr<Step> Shard::Leave(SessionId session, const Results& results) {
+absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
   absl::StatusOr<Step> step;
   {
-    absl::MutexLock lock(&mu_);
-    step = coordinator_.Leave(session, results);
+    CompletingLock lock(&mu_);
+    step = coordinator_.Leave(session, farewell, lock.completions());
   }
   Tick();
   return step;

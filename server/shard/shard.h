@@ -134,7 +134,7 @@ class Shard final : public ParameterStore {
   absl::StatusOr<Step> Heartbeat(
       SessionId session, const absl::optional<StepMeasurement>& measurement = absl::nullopt);
   void ConnectionLost(SessionId session);  // the stream of Join broke; the lease begins to run
-  absl::StatusOr<Step> Leave(SessionId session, const Results& results);  // returns the step
+  absl::StatusOr<Step> Leave(SessionId session, const Farewell& farewell);  // returns the step
   void Tick();  // ends leases and waits that are over; call it every `options.tick`
   // See ParameterStore.
   absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session,

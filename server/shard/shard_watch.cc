@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +31,23 @@ AdviceFacts ShardWatch::FactsForAdvice() const {
 uint32_t ShardWatch::CountWorkers() const { return shard_.roster.sessions().CountMembers(); }
 
 absl::Status ShardWatch::OnWorkers(Completions* completions) {
-  watch_.OnWorkers(shard_.step.number(), shard_.roster.sessions().CountWorkers());
+  const Step step = shard_.step.number();
+  const Roster& roster = shard_.roster;
+  const WorkerCounts now = roster.sessions().CountWorkers();
+  const uint32_t expected = shard_.options.expected_workers;
+  watch_.OnWorkers(step, now);
+  watch_.OnLate(step, roster.CountLate(), expected);
+  const Consistency& rules = shard_.settings.consistency();
+  watch_.OnQuorum(step, rules.mode == ConsistencyMode::kBackup ? rules.quorum : 0,
+                  roster.started() ? now.open : std::max(now.open, expected));
   return Tell(completions);
+}
+
+void ShardWatch::OnLeave(const SessionRecord& worker, Completions* completions) {
+  if (worker.presence == Presence::kLeft) return watch_.OnLeave();
+  completions->Add([step = shard_.step.number(), text = worker.DescribeFailure()] {
+    LOG(WARNING) << "at step " << step << " a worker was lost: " << text;
+  });
 }
 
 absl::Status ShardWatch::OnArrivals(Completions* completions) {

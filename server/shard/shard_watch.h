@@ -41,7 +41,8 @@ class ShardWatch {
 
   // A worker has joined, or time has passed.
   absl::Status OnWorkers(Completions* completions);
-  void OnLeave() { watch_.OnLeave(); }  // of a worker, in good order
+  // A worker has left, in good order or not.
+  void OnLeave(const SessionRecord& worker, Completions* completions);
 
   // Pushes were judged. Gradients that are not finite may make no step.
   absl::Status OnArrivals(Completions* completions);

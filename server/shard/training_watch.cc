@@ -34,6 +34,10 @@ absl::string_view NameOf(WarningKind kind) {
       return "most gradients are dropped";
     case WarningKind::kWentBack:
       return "training has gone back";
+    case WarningKind::kWorkersLate:
+      return "workers are missing";
+    case WarningKind::kTooFewWorkers:
+      return "the quorum is too large";
     case WarningKind::kNotFinite:
     case WarningKind::kParametersGrow:
     case WarningKind::kLossRises:
@@ -48,6 +52,10 @@ absl::string_view NameWhenOver(WarningKind kind) {
       return "most workers are present again";
     case WarningKind::kGradientsDropped:
       return "most gradients count again";
+    case WarningKind::kWorkersLate:
+      return "all workers have joined";
+    case WarningKind::kTooFewWorkers:
+      return "there are as many workers as the quorum";
     default:
       return "training learns again";
   }
@@ -133,7 +141,28 @@ void TrainingWatch::OnWorkers(Step step, const WorkerCounts& now) {
                    "them again: they join under way"));
 }
 
-void TrainingWatch::OnLeave() { size_ -= std::min(size_, 1u); }
+void TrainingWatch::OnLeave() {
+  size_ -= std::min(size_, 1u);
+  ++done_;
+}
+
+void TrainingWatch::OnLate(Step step, uint32_t late, uint32_t expected) {
+  if (late == 0) return End(WarningKind::kWorkersLate, step);
+  if (Lasts(WarningKind::kWorkersLate)) return;
+  Begin(WarningKind::kWorkersLate, step,
+        absl::StrCat(late, " of ", expected, " workers had not joined when --start-timeout was ",
+                     "over, so training goes on without their part of the data; look into their ",
+                     "own logs: they join under way"));
+}
+
+void TrainingWatch::OnQuorum(Step step, uint32_t quorum, uint32_t workers) {
+  if (workers + done_ >= quorum) return End(WarningKind::kTooFewWorkers, step);
+  if (workers == 0 || Lasts(WarningKind::kTooFewWorkers)) return;
+  Begin(WarningKind::kTooFewWorkers, step,
+        absl::StrCat("it is ", quorum, ", and the job has ", workers, " workers, so each step ",
+                     "waits for all of them, as in sync; lower --quorum (Admin.SetPolicy while ",
+                     "the job runs), or start more workers: they join under way"));
+}
 
 void TrainingWatch::OnPushes(Step step, const PushCounters& counters, bool bounded) {
   const uint64_t judged = counters.accepted + counters.stale - judged_;

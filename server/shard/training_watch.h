@@ -60,6 +60,14 @@ class TrainingWatch {
   // A worker has left in good order: the job is smaller by it.
   void OnLeave();
 
+  // `late` of `expected` workers have not joined, and training has begun without them.
+  void OnLate(Step step, uint32_t late, uint32_t expected);
+
+  // `quorum` is that of the mode backup; in the others it is 0, since the number of workers does
+  // not matter there. `workers` may contribute to the step. Those that have left in good order do
+  // not make them too few: they end, and soon the others do.
+  void OnQuorum(Step step, uint32_t quorum, uint32_t workers);
+
   // `bounded`: the mode drops gradients for their age alone, and should drop few.
   void OnPushes(Step step, const PushCounters& counters, bool bounded);
 
@@ -98,6 +106,7 @@ class TrainingWatch {
   absl::optional<WarningKind> diverges_as_;
   UnderWay under_way_;
   uint32_t size_ = 0;     // of the job: the most workers at once, less those that are done
+  uint32_t done_ = 0;     // workers that have left in good order
   uint32_t evicted_ = 0;  // workers, at the last look
   uint64_t judged_ = 0;   // pushes, accepted and dropped
   uint64_t dropped_ = 0;  // of these

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
 namespace sluice {
 namespace {
 
@@ -37,6 +41,7 @@ void SessionRecord::Remember(const PushHeader& header, const StoredAnswer& answe
   answers[header.sequence] = answer;
   if (answers.size() > kStoredAnswers) answers.erase(answers.begin());
   last_gradient_step = header.step;
+  not_finite = false;
   if (header.loss.has_value()) loss = *header.loss;
   if (header.encodings.has_value()) encodings = *header.encodings;
   last_push = now;
@@ -62,6 +67,16 @@ void SessionRecord::Uncount(const PushOutcome& outcome) {
   }
   --(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
   if (clock > 0) --clock;  // a change of policy resets clocks
+}
+
+std::string SessionRecord::Describe() const {
+  return absl::StrCat("\"", Shown(worker), "\" (process ", pid,
+                      host.empty() ? "" : absl::StrCat(" on ", Shown(host)), ")");
+}
+
+std::string SessionRecord::DescribeFailure() const {
+  return absl::StrCat(Describe(), failure.empty() ? " was silent for longer than its lease" : ": ",
+                      absl::Utf8SafeCEscape(failure));
 }
 
 bool SessionRecord::HasReplaced(ProcessNonce process) const {

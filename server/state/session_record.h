@@ -28,7 +28,8 @@ enum class Presence {
   kPresent,
   kLost,     // its connection broke and its lease runs
   kLeft,     // it called Leave
-  kEvicted,  // its lease ended, it made others wait too long, or the operator evicted it
+  kEvicted,  // its lease ended, it has failed, it made others wait too long, or the operator
+             // evicted it
 };
 
 // The answer to a push, and the step that it became part of, if it counted.
@@ -64,6 +65,8 @@ struct SessionRecord {
   absl::Time awaited_until = absl::InfinitePast();  // after an eviction; see MayContinue()
   bool banned = false;                              // the operator evicted this process
   bool joined = false;                              // in this incarnation of the server
+  std::string failure;      // why it cannot go on, if it has said so; only shown
+  bool not_finite = false;  // its latest push was refused because of NaN or infinity
   JobListener listener;
   TimeSpans served;  // when it waited for this server, so that it made nobody else wait
 
@@ -102,6 +105,10 @@ struct SessionRecord {
   }
   bool IsMissingFrom(Step step) const { return IsMemberOf(step) && contributed != step; }
   Rank rank() const { return {index, worker}; }
+  // Its name, process and host, for people: `"worker-1" (process 12 on node1)`.
+  std::string Describe() const;
+  // The same, and why it cannot go on, as far as that is known.
+  std::string DescribeFailure() const;
   uint64_t pushes() const { return accepted + stale + skipped; }
 
   void Contribute(Step step) {

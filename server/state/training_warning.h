@@ -19,6 +19,8 @@ enum class WarningKind {
   kWorkersLost,       // half of the workers or more were evicted
   kGradientsDropped,  // most gradients are dropped because they are stale
   kWentBack,          // the server has gone back to a checkpoint, because training diverged
+  kWorkersLate,       // training has begun without workers, which came too late
+  kTooFewWorkers,     // in backup the quorum is larger than the number of workers
 };
 
 // The names of the kinds in metrics and logs.
@@ -29,7 +31,9 @@ inline constexpr std::pair<WarningKind, const char*> kWarningNames[] = {
     {WarningKind::kDoesNotLearn, "does_not_learn"},
     {WarningKind::kWorkersLost, "workers_lost"},
     {WarningKind::kGradientsDropped, "gradients_dropped"},
-    {WarningKind::kWentBack, "went_back"}};
+    {WarningKind::kWentBack, "went_back"},
+    {WarningKind::kWorkersLate, "workers_late"},
+    {WarningKind::kTooFewWorkers, "too_few_workers"}};
 
 struct TrainingWarning {
   WarningKind kind = WarningKind::kNotFinite;

@@ -75,12 +75,20 @@ SessionId Chaos::SomeSession(const SimulatedProcess& process) {
   return dice_.Of(process.welcomes).session;
 }
 
+// A process is mostly started again because the one before has died.
+void Chaos::JoinAsNew(SimulatedProcess& process) {
+  const ModelWorker* const earlier = world_.oracle().workers().Named(process.request.worker);
+  const bool dies = earlier != nullptr && earlier->alive && dice_.Percent(75);
+  if (dies) world_.Lose(SessionId(earlier->session));
+  if (world_.ok()) Join(process);
+}
+
 void Chaos::JoinSomebody() {
   const auto index = static_cast<uint32_t>(dice_.Below(scenario_.workers));
   if (processes_.empty() || dice_.Percent(30)) {
-    Join(NewProcess(index));
+    JoinAsNew(NewProcess(index));
   } else if (dice_.Percent(15)) {
-    Join(NewProcess(static_cast<uint32_t>(dice_.Below(2)), SessionRole::kObserver));
+    JoinAsNew(NewProcess(static_cast<uint32_t>(dice_.Below(2)), SessionRole::kObserver));
   } else {
     SimulatedProcess& process = Somebody();
     process.silent = false;

@@ -47,6 +47,7 @@ class Chaos {
   Values DrawGradient();
 
  private:
+  void JoinAsNew(SimulatedProcess& process);
   void JoinSomebody();
   void PushSomething();
   void Repeat();

@@ -13,6 +13,7 @@ void Chaos::EndSession() {
   SimulatedProcess& process = Somebody();
   const SessionId session = SomeSession(process);
   if (dice_.Percent(70)) return world_.Lose(session);
+  if (dice_.Percent(30)) return world_.Leave(session, /*fails=*/true);
   world_.Leave(session);
   // Who has left repeats nothing, should it come back.
   if (!IsAlive(process)) process.pushes.clear();

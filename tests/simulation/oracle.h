@@ -102,7 +102,7 @@ class Oracle {
   Reason Heartbeat(SessionId session);
   void Lose(SessionId session);
   void NoteLostSteps() { resumes_ = true; }
-  Reason Leave(SessionId session);
+  Reason Leave(SessionId session, bool fails);
   Reason Evict(const std::string& worker);
   void Tick();
   // SetConsistency() and SetLearningRate() return the first step that has the new setting.

@@ -20,6 +20,10 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
   if (draining_) *reason = Reason::kDraining;
   if (*reason == Reason::kNone && observer && !first_join_ && !restored_)
     *reason = Reason::kNotInitialized;
+  // A process that dies leaves a broken stream or, with its machine, silence.
+  const bool taken = known != nullptr && !same && known->alive && known->joined && !known->lost &&
+                     now_ - known->heard < scenario_.options.lease / 2;
+  if (*reason == Reason::kNone && taken) *reason = Reason::kNameTaken;
   if (*reason == Reason::kNone && same && known->banned) *reason = Reason::kEvicted;
   if (*reason == Reason::kNone) {
     if (known != nullptr && known->alive && !known->lost) dismissed_.push_back(known->session);
@@ -72,11 +76,12 @@ void Oracle::Lose(SessionId session) {
   Tick();
 }
 
-Reason Oracle::Leave(SessionId session) {
+Reason Oracle::Leave(SessionId session, bool fails) {
   ModelWorker* const worker = workers_.Of(session.value());
   if (worker != nullptr) {
     worker->alive = false;
-    worker->left = true;
+    worker->left = !fails || worker->observer;
+    if (!worker->left) worker->evicted = now_;
   }
   Tick();
   return worker == nullptr ? Reason::kUnknownSession : Reason::kNone;

@@ -92,10 +92,10 @@ void World::Lose(SessionId session) {
   End();
 }
 
-void World::Leave(SessionId session) {
-  Begin([&] { return absl::StrCat("session ", session.value(), " leaves"); });
-  const Reason expected = oracle_->Leave(session);
-  ExpectReason(shard().Leave(session, {}).status(), expected);
+void World::Leave(SessionId session, bool fails) {
+  Begin([&] { return absl::StrCat("session ", session.value(), fails ? " fails" : " leaves"); });
+  const Reason expected = oracle_->Leave(session, fails);
+  ExpectReason(shard().Leave(session, {{}, fails ? "a reason" : ""}).status(), expected);
   End();
 }
 

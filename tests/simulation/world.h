@@ -42,7 +42,7 @@ class World {
 
   absl::optional<Welcome> Join(const JoinRequest& request);
   void Lose(SessionId session);
-  void Leave(SessionId session);
+  void Leave(SessionId session, bool fails = false);
   void Heartbeat(SessionId session);
   // Advances the clock, sends heartbeats, and lets the shard tick, as often as it expects.
   void Pass(absl::Duration duration, const std::vector<SessionId>& heartbeats);

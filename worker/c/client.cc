@@ -31,8 +31,9 @@ sluice_client::~sluice_client() {
   client_->GiveUpEarly();
   prefetched_.clear();
   // Errors do not matter: the server also notices that the connection ends.
-  if (part_ == Part::kJoined) client_->LeaveAtOnce().IgnoreError();
-  if (observer_ != nullptr) observer_->LeaveAtOnce().IgnoreError();
+  if (failure_.empty()) failure_ = "its client was freed before it had left the job";
+  if (part_ == Part::kJoined) client_->LeaveAtOnce({{}, failure_}).IgnoreError();
+  if (observer_ != nullptr) observer_->LeaveAtOnce({}).IgnoreError();
 }
 
 absl::Status sluice_client::CheckJoined(absl::string_view call) const {
@@ -48,6 +49,7 @@ absl::optional<absl::Status> sluice_client::Wait(absl::Duration longest, sluice_
   const absl::optional<absl::Status> result = calls_->Wait(longest);
   if (!result.has_value()) return absl::nullopt;
   if (ends && client_ != nullptr) NoteStatus();
+  if (ends) failure_ = std::string(result->message());
   if (result->ok() && round != nullptr) {
     *round = {round_.step.value(), static_cast<int32_t>(round_.disposition), round_.staleness};
   }
@@ -206,7 +208,7 @@ absl::Status sluice_client::BeginReport(sluice::Results results) {
   }
   calls_->Begin([this, results = std::move(results)] {
     const std::unique_ptr<ParameterClient> observer = std::move(observer_);
-    return observer->Leave(results);
+    return observer->Leave({results});
   });
   return absl::OkStatus();
 }
@@ -291,6 +293,10 @@ sluice_code sluice_client_create(sluice_job* job, const sluice_model* model,
 }
 
 void sluice_client_free(sluice_client* client) { delete client; }
+
+void sluice_set_failure(sluice_client* client, const char* why) {
+  if (why != nullptr && *why != '\0') client->SetFailure(why);
+}
 
 sluice_code sluice_set_restore(sluice_client* client, sluice_restore restore, void* context) {
   if (restore == nullptr) {

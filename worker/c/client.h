@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -58,6 +59,9 @@ struct sluice_client {
 
   const sluice_status& status() const { return status_; }
 
+  // What the server is told if the client is destroyed before it has left.
+  void SetFailure(const char* why) { failure_ = why; }
+
  private:
   enum class Part { kNew, kJoined, kLeft };
 
@@ -97,6 +101,7 @@ struct sluice_client {
   bool complete_ = true;   // the observer's parameters, and those in one buffer; likewise
   bool observed_ = false;  // the observer has pulled the parameters; likewise
   sluice_status status_ = {};
+  std::string failure_;  // what is told if it is destroyed now; empty: it does not know why
   std::unique_ptr<sluice::CallThread> calls_;  // destroyed first, after its calls
 };
 

@@ -171,9 +171,16 @@ SLUICE_API sluice_code sluice_client_create(sluice_job* job, const sluice_model*
                                             const sluice_optimizer* optimizer, float* parameters,
                                             sluice_buffer* gradient, sluice_client** client);
 
-/* Waits for what was begun, and frees the client. A worker that has not left counts as one that
- * leaves. NULL is allowed. */
+/* Waits for what was begun, and frees the client. A worker that has joined and has not left counts
+ * as one that has failed: the job takes it for lost at once. So call sluice_leave() or
+ * sluice_await_end() first when training is done. A process that calls exit(), or returns from
+ * main(), without having freed its clients has left if its exit code is 0, and has failed
+ * otherwise. NULL is allowed. */
 SLUICE_API void sluice_client_free(sluice_client* client);
+
+/* Says why this worker cannot go on: a sentence for the server's log, of which 256 bytes are told.
+ * Nothing happens before sluice_client_free(). */
+SLUICE_API void sluice_set_failure(sluice_client* client, const char* why);
 
 /* Writes the parameters that the program holds to `parameters`, all elements of them. Returns 0, or
  * another number if it cannot. */

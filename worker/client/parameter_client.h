@@ -140,9 +140,9 @@ class ParameterClient {
 
   // Ends the session. Called once. If the connection is broken, or the server was started again, it
   // joins again for that. DATA_LOSS if the server has lost steps that this worker holds.
-  absl::Status Leave(const Results& results);
+  absl::Status Leave(const Farewell& farewell);
   // The same, but does not join again: for one who does not wait for a server.
-  absl::Status LeaveAtOnce();
+  absl::Status LeaveAtOnce(const Farewell& farewell);
 
   const Welcome& welcome() const { return welcome_; }
   Step step() const { return step_; }

@@ -14,6 +14,10 @@
 namespace sluice {
 namespace {
 
+// How often, and with which pause, a process asks for a name that another one has.
+constexpr int kNameAttempts = 10;
+constexpr absl::Duration kNamePause = absl::Milliseconds(200);
+
 // `diverged` is JobEvent's.
 absl::Status WentDown(const std::string& diverged) {
   if (!diverged.empty()) return MakeError(Reason::kDiverged, diverged);
@@ -39,6 +43,12 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   const absl::Status prepared = PrepareEncodings();
   if (!prepared.ok()) return prepared;
   absl::Status joined = OpenSession();
+  // The server may not have noticed yet that an earlier process of this name has died.
+  for (int attempt = 0; ReasonOf(joined) == Reason::kNameTaken && attempt < kNameAttempts;
+       ++attempt) {
+    connection_->AwaitRetry(kNamePause);
+    joined = OpenSession();
+  }
   if (IsLost(joined)) joined = Rejoin();
   if (!joined.ok()) return joined;
   sequence_ = welcome_.last_sequence;
@@ -64,6 +74,11 @@ absl::Status ParameterClient::OpenSession() {
   welcome_ = *std::move(welcome);
   server_has_parameters_ = welcome_.initialized;
   request_.job_id = welcome_.job_id;  // another job at this address is refused later
+  if (welcome_.late) {
+    LOG(WARNING) << "training began without " << Shown(request_.worker)
+                 << ", which has come later than the server's --start-timeout; it takes part from "
+                 << "step " << welcome_.step << " on";
+  }
   const absl::Status fits = FitRowCache();
   return fits.ok() ? FitEncodings() : fits;
 }
@@ -257,29 +272,29 @@ absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
   }
 }
 
-absl::Status ParameterClient::Leave(const Results& results) {
+absl::Status ParameterClient::Leave(const Farewell& farewell) {
   left_ = true;
   if (row_cache_ != nullptr) {
     LOG(INFO) << Shown(request_.worker) << " used " << row_counts_.given - row_counts_.sent
               << " of " << row_counts_.given << " rows again that it had pulled before";
   }
   for (int broken = 0;; ++broken) {
-    const absl::Status left = connection_->Leave(welcome_.session, results);
+    const absl::Status left = connection_->Leave(welcome_.session, farewell);
     if (!IsLost(left) || broken == kMaxRejoins) return left;
     const absl::optional<JobEvent> end = EndToldBy(*connection_);
     const bool goes_down = end.has_value() && end->kind == JobEvent::Kind::kDraining;
     const absl::Status rejoined = goes_down ? left : Rejoin();
     // The server lives, and its session has ended already. That is no error, since all pushes were
     // answered.
-    const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();
+    const bool gone = ReasonOf(left) == Reason::kUnknownSession && farewell.results.empty();
     if (!rejoined.ok()) return gone ? absl::OkStatus() : rejoined;
     if (welcome_.step < step_) return LostAtTheEnd(welcome_.step, step_);
   }
 }
 
-absl::Status ParameterClient::LeaveAtOnce() {
+absl::Status ParameterClient::LeaveAtOnce(const Farewell& farewell) {
   left_ = true;
-  return connection_->Leave(welcome_.session, {});
+  return connection_->Leave(welcome_.session, farewell);
 }
 
 }  // namespace sluice

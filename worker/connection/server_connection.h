@@ -210,8 +210,8 @@ class ServerConnection {
   // Tells the server what was measured, for people who look at the job while it trains.
   virtual absl::Status Report(SessionId session, const StepMeasurement& measurement) = 0;
 
-  // Tells the server that this worker is done, and its results.
-  virtual absl::Status Leave(SessionId session, const Results& results) = 0;
+  // Tells the server that this worker is done, or why it cannot go on.
+  virtual absl::Status Leave(SessionId session, const Farewell& farewell) = 0;
 };
 
 }  // namespace sluice

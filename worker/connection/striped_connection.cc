@@ -50,8 +50,8 @@ class StripedConnection final : public ServerConnection {
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override {
     return first_->Report(session, measurement);
   }
-  absl::Status Leave(SessionId session, const Results& results) override {
-    return first_->Leave(session, results);
+  absl::Status Leave(SessionId session, const Farewell& farewell) override {
+    return first_->Leave(session, farewell);
   }
   void BeginSession(SessionId session, uint64_t elements,
                     std::shared_ptr<const SharedMemory> memory) override {

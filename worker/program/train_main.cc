@@ -185,7 +185,10 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, const TrainingData& data,
   const absl::Status trained = Train(flags.trainer, data.samples, learner, note);
   progress.Finish();
   if (record != nullptr) record->Finish();
-  if (!trained.ok()) return trained;
+  if (!trained.ok()) {
+    learner.Fail(trained);
+    return trained;
+  }
   if (speaks && flags.pace) TellPace(progress.pace(), UnitOf(flags.model));
   const bool evaluates = flags.test && learner.place().index == 0;
   const absl::Status finished = learner.Finish(evaluates);

@@ -48,6 +48,8 @@ void RemoteOptimizer::leave() { training_->Leave(); }
 
 void RemoteOptimizer::await_end_of_training() { training_->AwaitEndOfTraining(); }
 
+void RemoteOptimizer::fail(const std::string& why) { training_->Fail(why); }
+
 void RemoteOptimizer::abandon() { training_->Abandon(); }
 
 void RemoteOptimizer::report(const Results& results) { training_->Report(results); }

@@ -113,6 +113,11 @@ class RemoteOptimizer {
   // long as its lease. Only the destructor may follow.
   void abandon();
 
+  // Ends this worker's part as a failure: the job takes it for lost at once. `why` is a sentence
+  // for the server's log. The destructor does the same while an exception passes it; otherwise it
+  // leaves. Errors are ignored. Only the destructor may follow.
+  void fail(const std::string& why);
+
   // Sends results for the server's closing table. May be called once, after
   // await_end_of_training(); otherwise throws RemoteError.
   void report(const Results& results);

@@ -115,9 +115,10 @@ RemoteTraining::~RemoteTraining() {
       "as the model is used");
   for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->Unbind(*rows_);
   client_->GiveUpEarly();
+  if (std::uncaught_exceptions() > exceptions_) Fail("an exception has ended its training");
   // Errors do not matter: the server also notices that the connection ends.
-  if (!left_) client_->LeaveAtOnce().IgnoreError();
-  if (observer_ != nullptr) observer_->LeaveAtOnce().IgnoreError();
+  if (!left_) client_->LeaveAtOnce({}).IgnoreError();
+  if (observer_ != nullptr) observer_->LeaveAtOnce({}).IgnoreError();
 }
 
 void RemoteTraining::ZeroGradients() {
@@ -258,6 +259,12 @@ void RemoteTraining::Leave() {
   ThrowIfError(client_->Leave({}));
 }
 
+void RemoteTraining::Fail(const std::string& why) {
+  if (left_) return;
+  left_ = true;
+  client_->Leave({{}, why.empty() ? "it gives no reason" : why}).IgnoreError();
+}
+
 void RemoteTraining::AwaitEndOfTraining() {
   Await();
   model_.CheckTensors();
@@ -278,7 +285,7 @@ void RemoteTraining::Report(const Results& results) {
   }
   rows_->Close("rows are pulled after report(), with which this process leaves; pull them before");
   const std::unique_ptr<ParameterClient> observer = std::move(observer_);
-  ThrowIfError(observer->Leave(results));
+  ThrowIfError(observer->Leave({results}));
 }
 
 }  // namespace sluice

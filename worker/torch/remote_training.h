@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <exception>
 #include <future>
 #include <memory>
 #include <string>
@@ -47,6 +48,7 @@ class RemoteTraining {
   void Leave();
   void AwaitEndOfTraining();
   void Abandon() { left_ = true; }
+  void Fail(const std::string& why);
   void Report(const Results& results);
 
   // The client's, when the last step ended.
@@ -84,6 +86,7 @@ class RemoteTraining {
   std::unique_ptr<GradientWatch> watch_;        // null without Overlap::kBackward
   GradientFingerprints sent_early_;             // of the parts that have left since the last step
   absl::Time computing_since_;                  // the end of the last step; for the trace
+  const int exceptions_ = std::uncaught_exceptions();  // that pass through its owner
   bool left_ = false;
 };
 

@@ -46,6 +46,9 @@ class Learner {
   // have ended, too, and takes the final parameters; Evaluate() and Report() need that.
   virtual absl::Status Finish(bool stay) = 0;
 
+  // Ends this worker's training because of an error; the job takes the worker for lost.
+  virtual void Fail(const absl::Status& why) = 0;
+
   // Tests the model on the data that the learner was made with for that.
   virtual absl::StatusOr<TestResult> Evaluate() = 0;
 

@@ -128,6 +128,10 @@ v1::WarningKind KindToProto(WarningKind kind) {
       return v1::GRADIENTS_DROPPED;
     case WarningKind::kWentBack:
       return v1::WENT_BACK;
+    case WarningKind::kWorkersLate:
+      return v1::WORKERS_LATE;
+    case WarningKind::kTooFewWorkers:
+      return v1::TOO_FEW_WORKERS;
     case WarningKind::kNotFinite:
       break;
   }

@@ -103,8 +103,9 @@ void CallServer::BreakJoin(uint64_t session) {
 void CallServer::Leave(const std::string& bytes) {
   const auto message = Parsed<v1::LeaveRequest>(bytes);
   if (!message.has_value()) return;
-  const Results results(message->results().begin(), message->results().end());
-  const auto step = shard_->Leave(SessionId(message->session()), results);
+  const Farewell farewell = {{message->results().begin(), message->results().end()},
+                             message->failure()};
+  const auto step = shard_->Leave(SessionId(message->session()), farewell);
   CheckRefused(step.status());
   if (step.ok()) ForgetProcess(message->session());
   Check();

@@ -58,7 +58,7 @@ class RosterWorld {
     request.role = SessionRole::kObserver;
     return (*JoinAs(request))->session;
   }
-  void Leave(SessionId session) { EXPECT_THAT(roster.Leave(session), IsOk()); }
+  void Leave(SessionId session) { EXPECT_THAT(roster.Leave(session, now), IsOk()); }
   // Meanwhile every session sends heartbeats.
   void Pass(absl::Duration duration) {
     now += duration;
@@ -418,8 +418,69 @@ TEST(RosterTest, IgnoresTheLossOfASessionThatWasReplaced) {
 TEST(RosterTest, LetsASessionLeaveOnce) {
   RosterWorld world(Options(1));
   const SessionId a = world.Join("a");
-  EXPECT_THAT(world.roster.Leave(a), IsOk());
-  EXPECT_THAT(world.roster.Leave(a), IsError(Reason::kUnknownSession, HasSubstr("session 1")));
+  EXPECT_THAT(world.roster.Leave(a, world.now), IsOk());
+  EXPECT_THAT(world.roster.Leave(a, world.now),
+              IsError(Reason::kUnknownSession, HasSubstr("session 1")));
+}
+
+TEST(RosterTest, EvictsAWorkerThatFailsAtOnceAndExpectsItForALease) {
+  RosterWorld world(Options(1));
+  const SessionId a = world.Join("a");
+  EXPECT_THAT(world.roster.Leave(a, world.now, "no more data"), IsOk());
+  const SessionRecord record = world.roster.sessions().Records()[0];
+  EXPECT_EQ(record.presence, Presence::kEvicted);
+  EXPECT_EQ(record.DescribeFailure(), "\"a\" (process 0): no more data");
+  world.Pass(absl::Seconds(10) - absl::Nanoseconds(1));
+  EXPECT_THAT(world.CheckFinished(9), IsEmpty());
+  world.Pass(absl::Nanoseconds(1));
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9", "owner deserted 9"));
+}
+
+TEST(RosterTest, AnotherProcessTakesTheNameOfOneThatHasFailed) {
+  RosterWorld world(Options(1));
+  EXPECT_THAT(world.roster.Leave(world.Join("a"), world.now, "no more data"), IsOk());
+  JoinRequest again = world.RequestOf("a");
+  again.process_nonce = ProcessNonce(2);
+  const auto record = world.JoinAs(again);
+  ASSERT_THAT(record, IsOk());
+  EXPECT_EQ((*record)->failure, "");
+  EXPECT_THAT(world.CheckFinished(9), IsEmpty());
+}
+
+// ---- Names ----
+
+TEST(RosterTest, RefusesTheNameOfAnotherProcessThatRuns) {
+  for (const SessionRole role : {SessionRole::kWorker, SessionRole::kObserver}) {
+    RosterWorld world(Options(1));
+    JoinRequest first = world.RequestOf("a\n");
+    first.host = "node1";
+    first.pid = 12;
+    ASSERT_THAT(world.JoinAs(first), IsOk());
+    JoinRequest second = first;
+    second.process_nonce = ProcessNonce(2);
+    second.role = role;
+    EXPECT_THAT(world.JoinAs(second),
+                IsError(Reason::kNameTaken,
+                        HasSubstr("is that of \"a\\n\" (process 12 on node1), which takes part")));
+    EXPECT_THAT(world.JoinAs(first), IsOk());  // it joins again
+  }
+}
+
+TEST(RosterTest, GivesTheNameOfAProcessWhoseConnectionIsGoneOrThatIsSilentForHalfALease) {
+  for (const bool breaks : {true, false}) {
+    RosterWorld world(Options(1));
+    const SessionId first = world.Join("a");
+    JoinRequest second = world.RequestOf("a");
+    second.process_nonce = ProcessNonce(2);
+    if (breaks) world.roster.MarkLost(first, world.now);
+    if (!breaks) world.PassInSilence(absl::Seconds(5) - absl::Nanoseconds(1));
+    EXPECT_EQ(world.JoinAs(second).ok(), breaks);
+    world.PassInSilence(absl::Nanoseconds(1));
+    EXPECT_THAT(world.JoinAs(second), IsOk());
+    // The first one wakes up.
+    EXPECT_THAT(world.JoinAs(world.RequestOf("a")),
+                IsError(Reason::kNameTaken, HasSubstr("\"a\"")));
+  }
 }
 
 // ---- The end ----

@@ -60,6 +60,9 @@ TEST(GrpcSessionTest, TellsAProcessThatItIsKnownAndAnotherThatItIsNot) {
   EXPECT_TRUE(world.Join("a")->resumed());
   v1::JoinRequest another = world.RequestOf("a");
   another.set_process_nonce(another.process_nonce() + 1);
+  EXPECT_THAT(world.JoinAs(another), IsError(Reason::kNameTaken, HasSubstr("that of \"a\"")));
+  world.Silence("a");
+  world.Pass(absl::Seconds(5));
   EXPECT_FALSE(world.JoinAs(another)->resumed());
 }
 

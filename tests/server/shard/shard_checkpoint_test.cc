@@ -192,6 +192,7 @@ TEST(ShardCheckpointTest, AProcessWhoseNameAnotherTookMayNotRepeatItsPush) {
   const JoinRequest replaced = second->RequestOf("a");
   ASSERT_THAT(second->Restart("a"), IsOk());
   const auto third = NextIncarnation(*CheckpointOf(second->shard()), Async(1));
+  second->Lose("a");
   for (ShardWorld* const world : {second.get(), third.get()}) {
     const auto welcome = world->JoinAs(replaced);
     ASSERT_THAT(welcome, IsOk());

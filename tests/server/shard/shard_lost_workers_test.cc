@@ -1,6 +1,7 @@
 // What a shard says about workers that are lost, and about gradients that are dropped.
 
 #include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,6 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 TEST(LostWorkersTest, HalfOfTheWorkersLostIsAWarningUntilTheyAreBack) {
   ShardWorld world(Sync(2));
@@ -28,6 +30,73 @@ TEST(LostWorkersTest, HalfOfTheWorkersLostIsAWarningUntilTheyAreBack) {
   ASSERT_THAT(world.Join("b"), IsOk());
   world.Pass(absl::Seconds(1));
   EXPECT_EQ(world.shard().Describe().warnings[0].over, Step(0));
+}
+
+TEST(LostWorkersTest, ThoseThatCameTooLateAreAWarningUntilTheyAreThere) {
+  ShardOptions options = Sync(3);
+  options.start_timeout = absl::Seconds(5);
+  ShardWorld world(options);
+  EXPECT_FALSE(world.Join("a")->late);
+  world.Pass(absl::Seconds(4));
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+  world.Pass(absl::Seconds(1));
+  const auto warnings = world.shard().Describe().warnings;
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_EQ(warnings[0].kind, WarningKind::kWorkersLate);
+  EXPECT_THAT(warnings[0].text, HasSubstr("2 of 3 workers had not joined"));
+  EXPECT_TRUE(world.Join("b")->late);
+  EXPECT_EQ(world.shard().Describe().warnings[0].over, absl::nullopt);
+  EXPECT_TRUE(world.Join("c")->late);
+  EXPECT_EQ(world.shard().Describe().warnings[0].over, Step(0));
+  EXPECT_FALSE(world.Join("d")->late);  // nobody expected it
+}
+
+TEST(LostWorkersTest, AQuorumOfMoreWorkersThanThereAreIsAWarningInBackupAlone) {
+  ShardWorld world(Backup(3, 2));
+  world.Start({"a", "b"});
+  auto warnings = world.shard().Describe().warnings;
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_EQ(warnings[0].kind, WarningKind::kTooFewWorkers);
+  EXPECT_THAT(warnings[0].text, HasSubstr("it is 3, and the job has 2 workers"));
+  // A step takes those that there are.
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), IsOk());
+  EXPECT_EQ(world.shard().Describe().step, Step(0));
+  ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), IsOk());
+  EXPECT_EQ(world.shard().Describe().step, Step(1));
+  ASSERT_THAT(world.Join("c"), IsOk());
+  world.Pass(absl::Seconds(1));
+  EXPECT_EQ(world.shard().Describe().warnings[0].over, Step(1));
+}
+
+TEST(LostWorkersTest, AQuorumBecomesTooLargeByThePolicyAndByEvictionsNotByWorkersThatAreDone) {
+  ShardWorld world(Backup(2, 3));
+  world.Start({"a", "b", "c"});
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  ASSERT_THAT(world.Leave("b"), IsOk());
+  world.Pass(absl::Seconds(1));
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+  Consistency larger = Backup(4, 3).consistency;
+  ASSERT_THAT(world.shard().SetConsistency(larger, absl::nullopt), IsOk());
+  world.Pass(absl::Seconds(1));
+  EXPECT_THAT(world.shard().Describe().warnings, SizeIs(1));
+  larger.mode = ConsistencyMode::kAsync;  // gradients, of any worker
+  ASSERT_THAT(world.shard().SetConsistency(larger, absl::nullopt), IsOk());
+  world.Pass(absl::Seconds(1));
+  EXPECT_TRUE(world.shard().Describe().warnings[0].over.has_value());
+}
+
+TEST(LostWorkersTest, AQuorumIsTooLargeOnceWorkersHaveFailed) {
+  ShardWorld world(Backup(2, 3));
+  world.Start({"a", "b", "c"});
+  for (const char* name : {"a", "b"}) {
+    ASSERT_THAT(world.shard().Leave(world.session(name), {{}, "no more data"}), IsOk());
+  }
+  world.Pass(absl::Seconds(1));
+  std::vector<WarningKind> kinds;
+  for (const TrainingWarning& warning : world.shard().Describe().warnings) {
+    kinds.push_back(warning.kind);
+  }
+  EXPECT_THAT(kinds, UnorderedElementsAre(WarningKind::kWorkersLost, WarningKind::kTooFewWorkers));
 }
 
 TEST(LostWorkersTest, AreCountedUntilTheyAreBack) {

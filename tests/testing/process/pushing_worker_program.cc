@@ -9,8 +9,9 @@
 // With --evaluate it observes the end of training, waits for SIGTERM, and reports a result.
 //
 //   pushing_worker_program --steps=N --gradient=G [--rows=R] [--evaluate]
-//   [--stop-at-step=S [--in-push] [--die]] [--bad-from-step=S [--bad-above-rate=R]] and a job's
-//   flags, of which --push-encoding holds for whole pushes, not for the half one of --in-push
+//   [--stop-at-step=S [--in-push] [--die | --exit=CODE]] [--bad-from-step=S [--bad-above-rate=R]]
+//   and a job's flags, of which --push-encoding holds for whole pushes, not for the half one of
+//   --in-push
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -72,6 +73,7 @@ struct Flags {
   int64_t stop_at_step = -1;
   bool in_push = false;
   bool die = false;
+  absl::optional<int> exit_code;
   int64_t bad_from_step = -1;
   double bad_above_rate = 0;
 };
@@ -131,6 +133,7 @@ class HalfPush {
 [[noreturn]] void AwaitDeath(const Flags& flags, Step step) {
   std::cout << absl::StrCat("stopped at step ", step.value(), "\n") << std::flush;
   if (flags.die) raise(SIGKILL);
+  if (flags.exit_code.has_value()) exit(*flags.exit_code);
   for (;;) pause();
 }
 
@@ -347,6 +350,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--in-push", flags.in_push, "stop when half of that step's push is sent")
       ->excludes(elements);
   app.add_flag("--die", flags.die, "do not wait, raise SIGKILL");
+  app.add_option_function<int>(
+      "--exit", [&flags](int code) { flags.exit_code = code; }, "do not wait, call exit(CODE)");
   app.add_option("--bad-from-step", flags.bad_from_step,
                  "report a loss of 2 for each step, and of 7 from this one on");
   app.add_option("--bad-above-rate", flags.bad_above_rate,

@@ -160,8 +160,8 @@ class PartConnection final : public ServerConnection {
   absl::Status Report(SessionId, const StepMeasurement& measurement) override {
     return connection_->Report(session_, measurement);
   }
-  absl::Status Leave(SessionId, const Results& results) override {
-    return connection_->Leave(session_, results);
+  absl::Status Leave(SessionId, const Farewell& farewell) override {
+    return connection_->Leave(session_, farewell);
   }
 
  private:

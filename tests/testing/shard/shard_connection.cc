@@ -377,8 +377,8 @@ absl::Status ShardConnection::Report(SessionId session, const StepMeasurement& m
   return shard_->Heartbeat(session, measurement).status();
 }
 
-absl::Status ShardConnection::Leave(SessionId session, const Results& results) {
-  return shard_->Leave(session, results).status();
+absl::Status ShardConnection::Leave(SessionId session, const Farewell& farewell) {
+  return shard_->Leave(session, farewell).status();
 }
 
 }  // namespace sluice

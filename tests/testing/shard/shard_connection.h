@@ -80,7 +80,7 @@ class ShardConnection final : public ServerConnection {
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
                                             const std::vector<RowIds>& rows) override;
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override;
-  absl::Status Leave(SessionId session, const Results& results) override;
+  absl::Status Leave(SessionId session, const Farewell& farewell) override;
 
  private:
   class Events;

@@ -127,13 +127,14 @@ absl::StatusOr<Welcome> ShardWorld::Observe(const std::string& name) {
 }
 
 absl::StatusOr<Welcome> ShardWorld::Restart(const std::string& name) {
+  if (sessions_.count(name) > 0) Lose(name);  // the process before has died
   nonces_[name] += 1000000;
   sequences_[name] = 0;
   return Join(name);
 }
 
 absl::StatusOr<uint64_t> ShardWorld::Leave(const std::string& name, const Results& results) {
-  const absl::StatusOr<Step> step = shard_.Leave(session(name), results);
+  const absl::StatusOr<Step> step = shard_.Leave(session(name), {results});
   if (!step.ok()) return step.status();
   return step->value();
 }

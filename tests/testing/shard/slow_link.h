@@ -106,8 +106,8 @@ class SlowLink final : public ServerConnection {
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override {
     return connection_->Report(session, measurement);
   }
-  absl::Status Leave(SessionId session, const Results& results) override {
-    return connection_->Leave(session, results);
+  absl::Status Leave(SessionId session, const Farewell& farewell) override {
+    return connection_->Leave(session, farewell);
   }
 
  private:

@@ -15,12 +15,47 @@ WORKER = os.path.abspath("tests/worker/c/worker")
 MEAN_WORKER = os.path.abspath("tests/worker/c/mean_worker")
 CHECKPOINT_READER = os.path.abspath("tests/worker/c/checkpoint_reader")
 TABLE_WORKER = os.path.abspath("tests/worker/c/table_worker")
+ENDING_WORKER = os.path.abspath("tests/worker/c/ending_worker")
+SERVER = os.path.abspath("server/sluice_server")
 STEPS = 20
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def run(words):
     return subprocess.run(words, env={**os.environ, **MPI}, capture_output=True, text=True, check=False, timeout=120)
+
+
+class EndingTest(unittest.TestCase):
+    def end(self, how, code, lease):
+        """Returns a server, whose one worker ends so, and that worker's process id."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        server = subprocess.Popen([SERVER, f"--listen=unix:{folder.name}/server", "--workers=1", f"--lease={lease}"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        with subprocess.Popen([ENDING_WORKER, how, str(code), f"--server=unix:{folder.name}/server", "--name=w"]) as worker:
+            self.assertEqual(worker.wait(100), code)
+        return server, worker.pid
+
+    def test_a_worker_that_has_not_left_is_lost_at_once(self):
+        for how, code, why in (("free", 0, "its client was freed before it had left the job"),
+                               ("fail", 1, "no more data"),
+                               ("exit", 3, "its process ended with exit code 3")):
+            with self.subTest(how):
+                server, process = self.end(how, code, 600)
+                line = next(line for line in server.stderr if "was lost" in line)
+                self.assertRegex(line, rf'at step 1 a worker was lost: "w" \(process {process} on .*\): {why}\n')
+
+    def test_a_worker_that_has_left_or_ends_with_0_ends_the_job(self):
+        for how in ("leave", "exit"):
+            with self.subTest(how):
+                server, _ = self.end(how, 0, 600)
+                self.assertEqual(server.wait(100), 0)
+
+    def test_the_code_says_that_no_worker_has_left(self):
+        server, _ = self.end("free", 0, 1)
+        self.assertEqual(server.wait(100), 3)
 
 
 class CTest(unittest.TestCase):

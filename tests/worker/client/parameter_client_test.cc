@@ -251,7 +251,7 @@ TEST_P(ParameterClientTest, TakesTheFinalParametersOnceEveryWorkerHasLeft) {
   ASSERT_THAT(a.client.Leave({}), IsOk());
   waiting.join();
   EXPECT_EQ(observer.parameters, Values({9, 8, 7}));
-  EXPECT_THAT(observer.client.Leave({{"accuracy", 0.75}}), IsOk());
+  EXPECT_THAT(observer.client.Leave({{{"accuracy", 0.75}}}), IsOk());
   EXPECT_EQ(world.shard().results(), Results({{"accuracy", 0.75}}));
 }
 

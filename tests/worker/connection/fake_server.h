@@ -232,7 +232,7 @@ class FakeConnection final : public ServerConnection {
     return std::make_unique<FakePull>(server_);
   }
   absl::Status Report(SessionId, const StepMeasurement&) override { return absl::OkStatus(); }
-  absl::Status Leave(SessionId, const Results&) override { return absl::OkStatus(); }
+  absl::Status Leave(SessionId, const Farewell&) override { return absl::OkStatus(); }
 
  private:
   FakeServer& server_;

@@ -336,6 +336,50 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
         self.assertNotIn("Traceback", ended.stderr)
 
 
+class EndingTest(unittest.TestCase):
+    """A worker that was started by hand ends without leave()."""
+
+    def play(self, scenario, *flags, **options):
+        """Returns the server and the worker."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        address = f"unix:{folder.name}/server"
+        server = started([os.path.abspath("server/sluice_server"), f"--listen={address}", "--workers=1", *flags])
+        self.addCleanup(ServerElsewhereTest.end, server)
+        worker = started([*SCENARIOS, scenario, f"--server={address}", "--name=w"], **options)
+        self.addCleanup(ServerElsewhereTest.end, worker)
+        return server, worker
+
+    def test_an_exception_and_a_code_are_told_to_the_server_at_once(self):
+        for how, code, why in (("by an exception", 1, "ValueError: bad b\u00e4tch"),
+                               ("by its code", 4, "its process ended with exit code 4"),
+                               ("by the code after an exception", 5, "its process ended with exit code 5"),
+                               ("by an exception in a thread", 0, "ValueError: bad b\u00e4tch")):
+            with self.subTest(how):
+                server, worker = self.play("ends", "--lease=600", ENDS=how)
+                self.assertEqual(worker.wait(100), code)
+                line = next(line for line in server.stderr if "was lost" in line)
+                self.assertRegex(line, rf'at step 1 a worker was lost: "w" \(process {worker.pid} on .*\): {why}\n')
+
+    def test_a_job_of_which_no_worker_ended_well_ends_with_3(self):
+        server, _ = self.play("ends", "--lease=1", ENDS="by its code")
+        _, errors = server.communicate(timeout=100)
+        self.assertEqual(server.returncode, 3, errors)
+        self.assertIn("every worker was lost", errors)
+
+    def test_a_program_that_ends_with_0_has_left(self):
+        server, worker = self.play("ends", "--lease=600", ENDS="well")
+        _, errors = server.communicate(timeout=100)
+        self.assertEqual((server.returncode, worker.wait(100)), (0, 0), errors)
+        self.assertNotIn("was lost", errors)
+
+    def test_a_program_that_drops_its_optimizer_and_goes_on_has_left(self):
+        server, worker = self.play("leaves_late", "--lease=600")
+        self.assertEqual(worker.stdout.readline(), "dropped\n")
+        _, errors = server.communicate(timeout=100)
+        self.assertEqual((server.returncode, worker.poll()), (0, None), errors)
+
+
 class ServerElsewhereTest(unittest.TestCase):
     def setUp(self):
         self.server = started([os.path.abspath("server/sluice_server"), "--listen=127.0.0.1:0", "--workers=2"])

@@ -477,6 +477,45 @@ def ends_without_leaving(job):
     say("weight", model.weight[0, 0].item())
 
 
+def _trains_and(job, end):
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    push(model, optimizer, 1)
+    end()
+
+
+def _raises():
+    raise ValueError("bad bätch")
+
+
+def ends(job):
+    """Ends as the environment says, without leave()."""
+    how = os.environ["ENDS"]
+    if how == "by an exception":
+        _trains_and(job, _raises)
+    elif how == "by its code":
+        _trains_and(job, lambda: sys.exit(4))
+    elif how == "by the code after an exception":
+        try:
+            _trains_and(job, _raises)
+        except ValueError:
+            code = 5
+        sys.exit(code)
+    elif how == "by an exception in a thread":
+        thread = threading.Thread(target=_trains_and, args=(job, _raises))
+        thread.start()
+        thread.join()
+    else:
+        _trains_and(job, lambda: None)
+
+
+def leaves_late(job):
+    """Drops an optimizer, and goes on with something else."""
+    _trains_and(job, lambda: None)
+    say("dropped")
+    sys.stdin.readline()
+
+
 def server_dies(job):
     model = linear()
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)

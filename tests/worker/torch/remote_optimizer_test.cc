@@ -578,6 +578,47 @@ TEST_F(RemoteOptimizerTest, IsWaitedForNoLongerOnceItIsDestroyed) {
   EXPECT_THAT(a.w(), ElementsAre(8 - 3 - 1));
 }
 
+TEST_F(RemoteOptimizerTest, FailsIfAnExceptionDestroysIt) {
+  JobWorld world(Sync(2));
+  Trainee a(world.JobOf("a"), {8});
+  const auto train = [&world, &a] {
+    Trainee b(world.JobOf("b"), {8});
+    InParallel({[&a] { a.Step({2}); }, [&b] { b.Step({4}); }});
+    throw std::runtime_error("a bad batch");
+  };
+  EXPECT_THROW(train(), std::runtime_error);
+  const SessionRecord record = world.RecordOf("b");
+  EXPECT_EQ(record.presence, Presence::kEvicted);
+  EXPECT_EQ(record.failure, "an exception has ended its training");
+  a.Step({1});
+  EXPECT_THAT(a.w(), ElementsAre(8 - 3 - 1));
+}
+
+TEST_F(RemoteOptimizerTest, LeavesIfItIsMadeAndDestroyedWhileAnExceptionIsHandled) {
+  JobWorld world(Sync(1));
+  struct Last {
+    ~Last() { Trainee(job, {8}).Step({1}); }
+    const Job& job;
+  };
+  const Job& job = world.JobOf("a");
+  const auto train = [&job] {
+    const Last last = {job};
+    throw std::runtime_error("a bad batch");
+  };
+  EXPECT_THROW(train(), std::runtime_error);
+  EXPECT_EQ(world.RecordOf("a").presence, Presence::kLeft);
+}
+
+TEST_F(RemoteOptimizerTest, FailsForAReasonThatItTells) {
+  JobWorld world(Sync(1));
+  {
+    Trainee a(world.JobOf("a"), {8});
+    a.Step({1});
+    a.optimizer().fail(std::string(255, 'x') + "\u00e4");
+  }
+  EXPECT_EQ(world.RecordOf("a").failure, std::string(255, 'x'));  // not half of a character
+}
+
 TEST_F(RemoteOptimizerTest, LeavesButOnce) {
   JobWorld world(Sync(1));
   {

@@ -42,6 +42,7 @@ class FakeLearner final : public Learner {
     finished = true;
     return absl::OkStatus();
   }
+  void Fail(const absl::Status&) override {}
   absl::StatusOr<TestResult> Evaluate() override { return TestResult(); }
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
 

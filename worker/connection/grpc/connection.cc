@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/base/stop_flag.h"
+#include "common/base/utf8.h"
 #include "common/tensor/stripes.h"
 #include "common/wire/chunk.h"
 #include "common/wire/grpc_runtime.h"
@@ -18,6 +20,7 @@
 #include "common/wire/status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "worker/connection/connection_chooser.h"
+#include "worker/connection/exit_notice.h"
 #include "worker/connection/grpc/answer.h"
 #include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/channel.h"
@@ -46,6 +49,28 @@ constexpr int kMostAutomatic = 8;  // connections with --connections=auto
 
 // Larger vectors are faster in two calls that read shared memory than in one that copies them.
 constexpr uint64_t kMostBesideSharedMemory = uint64_t{1} << 12;
+
+// So long a process that ends may take to tell the server.
+constexpr absl::Duration kLastCall = absl::Seconds(2);
+
+// A message takes well-formed text only, and a text that is cut may end with half of a character.
+std::string ShortText(std::string text) {
+  text.resize(std::min(text.size(), kMostFailureBytes));
+  for (int tail = 0; tail < 3 && !IsUtf8(text); ++tail) text.pop_back();
+  return IsUtf8(text) ? text : absl::CHexEscape(text).substr(0, kMostFailureBytes);
+}
+
+absl::Status CallLeave(v1::ParameterServer::Stub& stub, SessionId session, const Farewell& farewell,
+                       absl::Duration timeout, const std::string& token) {
+  grpc::ClientContext context;
+  Prepare(context, timeout, token);
+  v1::LeaveRequest request;
+  request.set_session(session.value());
+  request.mutable_results()->insert(farewell.results.begin(), farewell.results.end());
+  request.set_failure(ShortText(farewell.failure));
+  v1::LeaveResponse response;
+  return EndOf(stub.Leave(&context, request, &response));
+}
 
 class GrpcConnection final : public ServerConnection {
  public:
@@ -87,6 +112,9 @@ class GrpcConnection final : public ServerConnection {
       }
       session_->heartbeat = std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease,
                                                         options_.token, options_.trace);
+      if (request.role == SessionRole::kWorker) {
+        session_->exit_notice = MakeExitNotice(welcome->session);
+      }
     }
     return welcome;
   }
@@ -190,14 +218,9 @@ class GrpcConnection final : public ServerConnection {
     return EndOf(stub_->Heartbeat(&context, request, &response));
   }
 
-  absl::Status Leave(SessionId session, const Results& results) override {
-    grpc::ClientContext context;
-    Prepare(context, kCallTimeout, options_.token);
-    v1::LeaveRequest request;
-    request.set_session(session.value());
-    request.mutable_results()->insert(results.begin(), results.end());
-    v1::LeaveResponse response;
-    return EndOf(stub_->Leave(&context, request, &response));
+  absl::Status Leave(SessionId session, const Farewell& farewell) override {
+    if (session_ != nullptr) session_->exit_notice = nullptr;
+    return CallLeave(*stub_, session, farewell, kCallTimeout, options_.token);
   }
 
  private:
@@ -212,7 +235,19 @@ class GrpcConnection final : public ServerConnection {
 
     SessionEvents events;
     std::unique_ptr<Heartbeat> heartbeat;
+    std::unique_ptr<ExitNotice> exit_notice;  // of a worker that has not left
   };
+
+  // A process that ends without having left says whether it is done.
+  std::unique_ptr<ExitNotice> MakeExitNotice(SessionId session) const {
+    return std::make_unique<ExitNotice>(
+        [channel = channel_.get(), token = options_.token, session](int code) {
+          Farewell farewell;
+          if (code != 0) farewell.failure = absl::StrCat("its process ended with exit code ", code);
+          const auto stub = v1::ParameterServer::NewStub(channel);
+          CallLeave(*stub, session, farewell, kLastCall, token).IgnoreError();
+        });
+  }
 
   void Begin(SessionId session, uint64_t elements, std::shared_ptr<const SharedMemory> memory) {
     id_ = session;
@@ -289,6 +324,17 @@ class GrpcConnection final : public ServerConnection {
   SharedParameters shared_parameters_;
 };
 
+// What else to say if no server answers.
+std::string WhyNobody(const GrpcConnectionOptions& options) {
+  if (options.launched) {
+    return "it ran when this process was launched, so it has ended since: its log says why; a "
+           "worker that comes much later than the others may find the job done";
+  }
+  return absl::StrCat(
+      "is it running, is the address right, and do both sides ",
+      options.credentials == nullptr ? "speak plaintext?" : "trust each other's certificates?");
+}
+
 // Connects to one server.
 absl::StatusOr<std::unique_ptr<ServerConnection>> Dial(const GrpcConnectionOptions& options) {
   GrpcChannel channel(options.address, options.credentials,
@@ -302,10 +348,9 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Dial(const GrpcConnectionOptio
   }
   if (!connected.ok() && !absl::IsUnavailable(connected)) return connected;
   if (!connected.ok()) {
-    return absl::UnavailableError(absl::StrCat(
-        "no server at ", options.address, " within ", absl::FormatDuration(options.connect_timeout),
-        ": ", connected.message(), "; is it running, is the address right, and do both sides ",
-        options.credentials == nullptr ? "speak plaintext?" : "trust each other's certificates?"));
+    return absl::UnavailableError(absl::StrCat("no server at ", options.address, " within ",
+                                               absl::FormatDuration(options.connect_timeout), ": ",
+                                               connected.message(), "; ", WhyNobody(options)));
   }
   return std::unique_ptr<ServerConnection>(
       std::make_unique<GrpcConnection>(options, std::move(channel)));

@@ -93,6 +93,7 @@ _FUNCTIONS = {
     "sluice_client_create": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Model), ctypes.POINTER(Optimizer),
                                               ctypes.c_void_p, _HANDLE, ctypes.POINTER(_HANDLE)]),
     "sluice_client_free": (None, [_HANDLE]),
+    "sluice_set_failure": (None, [_HANDLE, ctypes.c_char_p]),
     "sluice_set_restore": (ctypes.c_int32, [_HANDLE, Restore, ctypes.c_void_p]),
     "sluice_keep_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
     "sluice_set_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),

@@ -9,7 +9,7 @@ import threading
 import weakref
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
 
-from sluice import _library
+from sluice import _ending, _library
 from sluice._library import library
 
 # Of a flag: True and False switch it on and off, and None leaves it out.
@@ -146,6 +146,7 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
             sys.exit(library.sluice_report_error(array[0]))
         raise _library.last_error(code)
     _state["started"] = True
+    _ending.watch()
     rest = [os.fsdecode(array[i] or b"") for i in range(1, count.value)]
     unknown = [word for word in _flags_of(settings) if word in rest and word not in given]
     if unknown:

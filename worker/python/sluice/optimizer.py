@@ -2,13 +2,14 @@
 
 import ctypes
 import operator
+import threading
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple, Union
 
 import torch
 
-from sluice import _library, memory
+from sluice import _ending, _library, memory
 from sluice._library import library
 from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import DivergedError, ModelError, RemoteError
@@ -151,7 +152,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._add_tables()
         self._norms = BatchNorms(None if local_steps else model, self._flat)
         self._client.keep_running_means(*self._norms.elements())
-        self._client.call(library.sluice_join)
+        self._client.join()
         job._joined = weakref.ref(self._client)
         self._flat.scatter_values(frozen=True)
         if local_steps and elasticity != 1:
@@ -493,11 +494,19 @@ def _named_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn
     return [(name, parameter) for name, parameter in named if id(parameter) in wanted]
 
 
+class _Standing:
+    """What a finalizer must know of a client; it must not hold the client itself."""
+
+    takes_part = False  # it has joined, and has not left
+    thread = threading.get_ident()  # that has called it last
+
+
 class _Client:
     """The library's client: it calls, and waits so that Python can handle signals."""
 
     def __init__(self, job: Job, flat: FlatModel, name: str, options: Mapping[str, float], groups: Groups) -> None:
         self.left = False
+        self._standing = _Standing()
         self._flat = flat  # its memory must outlive the client
         self._job = job
         array, count = _library.options_of(options)
@@ -521,7 +530,7 @@ class _Client:
             _library.check(library.sluice_set_restore(handle, restore, None))
         self._waits = self._call.under_way
         self._rows: List[torch.Tensor] = []  # that a pull writes, and its ids
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, flat, job, self._rows, restore)
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._standing, flat, job, self._rows, restore)
 
     def check_takes_part(self) -> None:
         if self.left:
@@ -544,6 +553,7 @@ class _Client:
         check_not_forked()
         self.finish()
         self._pulls, self._leaves = pulls, leaves
+        self._standing.thread = threading.get_ident()
         self._call.begin(function, *arguments)
         return self._end()
 
@@ -566,9 +576,14 @@ class _Client:
         result = self._call.result
         round_ = Round(result.step, DISPOSITIONS[result.disposition], result.staleness)
         self.pulling = self.pulling or self._pulls
-        self.left = self.left or self._leaves
+        if self._leaves:
+            self.left, self._standing.takes_part = True, False
         self._waits[0] = False
         return round_
+
+    def join(self) -> None:
+        self.call(library.sluice_join)
+        self._standing.takes_part = True
 
     def push(self, samples: int, loss: Any) -> Round:
         return self.call(library.sluice_push, samples, loss, pulls=True)
@@ -627,8 +642,12 @@ def _error(code: int) -> RemoteError:
     return error
 
 
-def _close(handle: ctypes.c_void_p, waits: List[bool], *kept: Any) -> None:
-    """`kept` are what the library uses until then: the vectors and the job."""
+def _close(handle: ctypes.c_void_p, waits: List[bool], standing: _Standing, *kept: Any) -> None:
+    """`kept` are what the library uses until then: the vectors and the job.
+
+    A client that takes part and is dropped may be that of a program which is done, or of one that handles an exception
+    and ends. So it leaves only if the process goes on. If that ends, the library tells the server how.
+    """
     if forked():
         return  # it has none of the library's threads
     if waits[0]:
@@ -636,7 +655,22 @@ def _close(handle: ctypes.c_void_p, waits: List[bool], *kept: Any) -> None:
         # process ends without it, and the server notices.
         _LEFT_BEHIND.append(kept)
         return
+    failure = _ending.exception_of(standing.thread)
+    if not standing.takes_part or failure:
+        library.sluice_set_failure(handle, failure.encode("utf-8", "replace"))
+        library.sluice_client_free(handle)
+        return
+    _LEFT_BEHIND.append(kept)
+    if not _ending.process_ends():
+        _ending.unless_process_ends(lambda: _leave(handle, kept))
+
+
+def _leave(handle: ctypes.c_void_p, kept: Tuple[Any, ...]) -> None:
+    if library.sluice_leave(handle) == _library.OK:
+        while library.sluice_wait(handle, _library.FOREVER, None) == _library.PENDING:
+            pass
     library.sluice_client_free(handle)
+    _LEFT_BEHIND[:] = [others for others in _LEFT_BEHIND if others is not kept]
 
 
 class _Overlap:

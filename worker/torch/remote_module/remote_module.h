@@ -39,7 +39,8 @@ class RemoteModule {
   // The same with a session that exists already.
   explicit RemoteModule(std::unique_ptr<ModuleSession> session);
 
-  // Leaves, if leave() was not called, and ignores errors.
+  // Leaves, if leave() was not called, and ignores errors. While an exception passes it, it does
+  // not leave: the job takes this trainer for lost.
   ~RemoteModule();
 
   RemoteModule(const RemoteModule&) = delete;
@@ -86,6 +87,7 @@ class RemoteModule {
   const std::shared_ptr<SharedModuleSession> session_;
   uint64_t calls_ = 0;
   bool training_ = true;
+  const int exceptions_ = std::uncaught_exceptions();  // that pass through its owner
   bool left_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "common/base/clock.h"
@@ -77,6 +78,8 @@ class LocalLearner final : public Learner {
         .status();
   }
 
+  void Fail(const absl::Status&) override {}
+
   absl::StatusOr<TestResult> Evaluate() override {
     return Guarded([&] { return model_->Test(nullptr); });
   }
@@ -132,6 +135,8 @@ class RemoteLearner final : public Learner {
            })
         .status();
   }
+
+  void Fail(const absl::Status& why) override { optimizer_.fail(std::string(why.message())); }
 
   absl::StatusOr<TestResult> Evaluate() override {
     return Guarded([&] { return model_->Test(nullptr); });
