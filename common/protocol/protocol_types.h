@@ -71,6 +71,8 @@ struct Welcome {
   uint64_t lost_steps = 0;        // steps that an earlier incarnation had made, and that are lost
   bool late = false;              // training began without this worker, which came too late
   LearningRateSchedule schedule;  // workers apply it to their local steps
+  // The pushes of each worker, by its index, in earlier launches with other numbers of workers.
+  std::vector<std::vector<uint64_t>> earlier_launches = {};
   // The addresses of the servers, each of which holds one stripe; the first decides. Empty: the one
   // server holds the whole vector.
   std::vector<std::string> servers = {};

@@ -111,6 +111,9 @@ v1::Welcome ToProto(const Welcome& welcome) {
   message.set_late(welcome.late);
   *message.mutable_schedule() = ToProto(welcome.schedule);
   for (const std::string& server : welcome.servers) message.add_servers()->set_address(server);
+  for (const auto& pushes : welcome.earlier_launches) {
+    message.add_earlier_launches()->mutable_pushes()->Add(pushes.begin(), pushes.end());
+  }
   return message;
 }
 
@@ -137,6 +140,9 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
   welcome.schedule = *schedule;
   for (const v1::HolderAddress& server : message.servers()) {
     welcome.servers.push_back(server.address());
+  }
+  for (const v1::EarlierLaunch& launch : message.earlier_launches()) {
+    welcome.earlier_launches.emplace_back(launch.pushes().begin(), launch.pushes().end());
   }
   welcome.lease = FromProto(message.lease());
   if (welcome.lease < absl::ZeroDuration()) {

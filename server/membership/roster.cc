@@ -11,7 +11,8 @@ namespace sluice {
 Roster::Roster(const ShardOptions& options, JobListener owner)
     : options_(options),
       owner_(std::move(owner)),
-      sessions_(options.max_sessions, options.session_base) {}
+      sessions_(options.max_sessions, options.session_base),
+      launched_workers_(options.expected_workers) {}
 
 absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
                                                   Step active_from, absl::Time now,
@@ -102,6 +103,8 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   layout_ = checkpoint.layout;
   optimizer_ = std::make_shared<const OptimizerConfig>(checkpoint.optimizer);
   sessions_.Restore(checkpoint.workers, checkpoint.forgot_workers, checkpoint.step, now);
+  if (checkpoint.launched_workers > 0) launched_workers_ = checkpoint.launched_workers;
+  earlier_launches_ = checkpoint.earlier_launches;
   had_workers_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
   const bool knows_all = sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
   if (checkpoint.step > Step() || (options_.goes_on && knows_all)) ResumeTraining();
@@ -110,6 +113,13 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   observers_until_ = now + kObserversReturn;
   ended_before_ = checkpoint.finished && (options_.same_launch || !observers_.empty());
   finished_ = has_finished_ = ended_before_;
+}
+
+void Roster::BeginLaunch() {
+  if (launched_workers_ != options_.expected_workers) {
+    earlier_launches_.push_back(sessions_.EndLaunch(launched_workers_));
+  }
+  launched_workers_ = options_.expected_workers;
 }
 
 void Roster::ResumeTraining() {

@@ -7,6 +7,7 @@
 #ifndef SLUICE_SERVER_MEMBERSHIP_ROSTER_H_
 #define SLUICE_SERVER_MEMBERSHIP_ROSTER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,6 +59,11 @@ class Roster {
 
   // An earlier incarnation has made steps that are lost.
   void NoteLostSteps() { resumes_ = true; }
+
+  // After the last member was restored. If the job was launched with another number of workers
+  // before, what they have pushed is put into earlier_launches(), and counts for nobody's place in
+  // the data any more.
+  void BeginLaunch();
 
   // Renews the session's lease. UNKNOWN_SESSION if the session is not open.
   absl::Status RenewLease(SessionId session, absl::Time now);
@@ -118,6 +124,9 @@ class Roster {
   bool ended_before() const { return ended_before_ && finished_; }
   // The same as finished(), also if workers have joined since.
   bool has_finished() const { return has_finished_; }
+  // By which the data is shared: those of this launch, after BeginLaunch().
+  uint32_t launched_workers() const { return launched_workers_; }
+  const std::vector<std::vector<uint64_t>>& earlier_launches() const { return earlier_launches_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
   const OptimizerConfig& optimizer() const { return *optimizer_; }
@@ -138,6 +147,8 @@ class Roster {
   std::shared_ptr<const Layout> layout_;
   // Never null. Shared with those whom Describe() told of it.
   std::shared_ptr<const OptimizerConfig> optimizer_ = std::make_shared<const OptimizerConfig>();
+  uint32_t launched_workers_;
+  std::vector<std::vector<uint64_t>> earlier_launches_;
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
   bool timed_out_ = false;    // the start timeout was over before all had joined

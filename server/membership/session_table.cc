@@ -48,6 +48,17 @@ void SessionTable::RestoreWorker(const SessionRecord& worker, Step step, absl::T
   census_.Count(record);
 }
 
+std::vector<uint64_t> SessionTable::EndLaunch(uint32_t workers) {
+  std::vector<uint64_t> pushes(workers);
+  for (auto& [name, record] : records_) {
+    // One that joined beyond the launched number shares the part of another.
+    uint64_t& of_part = pushes[record.index % workers];
+    of_part = std::max(of_part, record.pushes_in_launch());
+    record.pushes_in_earlier_launches += record.pushes_in_launch();
+  }
+  return pushes;
+}
+
 void SessionTable::Change(const SessionRecord& record,
                           absl::FunctionRef<void(SessionRecord&)> change) {
   const bool alive = record.alive();

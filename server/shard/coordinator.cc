@@ -105,6 +105,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   welcome.lost_steps = lost_steps_;
   welcome.late = roster_.CountLate() < late;
   welcome.schedule = settings_.schedule();
+  welcome.earlier_launches = roster_.earlier_launches();
   if (roster_.finished() && request.role == SessionRole::kObserver && (*record)->listener) {
     // It missed the announcement.
     completions->Add([listener = (*record)->listener, now] {

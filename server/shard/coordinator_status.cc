@@ -72,6 +72,8 @@ ShardCheckpoint Coordinator::Checkpoint() const {
   checkpoint.learning_rate = settings_.learning_rate();
   checkpoint.schedule = settings_.schedule();
   checkpoint.forgot_workers = roster_.sessions().forgot_workers();
+  checkpoint.launched_workers = roster_.launched_workers();
+  checkpoint.earlier_launches = roster_.earlier_launches();
   for (const SessionRecord& record : roster_.sessions().Records()) {
     // A worker that left has no push to repeat, and an observer never pushes.
     const bool pushes = record.role == SessionRole::kWorker && record.presence != Presence::kLeft;
@@ -124,6 +126,7 @@ void Coordinator::Replay(const StepRecord& record) {
 }
 
 void Coordinator::BeginIncarnation(const IncarnationBegins& incarnations) {
+  roster_.BeginLaunch();
   IncarnationHistory earlier = incarnations_;
   // Incarnations that left no steps: each began on this history, or on later steps that are lost.
   Step begin = step_.number();

@@ -89,7 +89,7 @@ SessionRecord SessionRecord::Successor() const {
   successor.inherited = true;
   successor.replaced = replaced;
   if (presence == Presence::kLeft) return successor;
-  successor.pushes_before = pushes_before + pushes();
+  successor.pushes_before = pushes_in_launch();
   if (last_sequence > Sequence()) successor.replaced.push_back(process_nonce);
   return successor;
 }

@@ -4,6 +4,7 @@
 #ifndef SLUICE_SERVER_STATE_SESSION_RECORD_H_
 #define SLUICE_SERVER_STATE_SESSION_RECORD_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -87,6 +88,8 @@ struct SessionRecord {
   uint64_t stale = 0;
   uint64_t skipped = 0;
   uint64_t pushes_before = 0;  // by earlier processes of this name that did not leave
+  // How many of those, and of its own, count in an earlier launch (ShardCheckpoint).
+  uint64_t pushes_in_earlier_launches = 0;
   float loss = 0;
   EncodingReport encodings;  // that the worker chose
   // Type and size of the attachments of its latest push that counted and had attachments.
@@ -110,6 +113,11 @@ struct SessionRecord {
   // The same, and why it cannot go on, as far as that is known.
   std::string DescribeFailure() const;
   uint64_t pushes() const { return accepted + stale + skipped; }
+  // In this launch of the job, with those before.
+  uint64_t pushes_in_launch() const {
+    const uint64_t all = pushes_before + pushes();
+    return all - std::min(all, pushes_in_earlier_launches);
+  }
 
   void Contribute(Step step) {
     contributed = step;

@@ -45,6 +45,9 @@ struct ShardCheckpoint {
   LearningRateSchedule schedule;         // only shown: the next server has its own
   std::vector<SessionRecord> workers;    // without listeners
   bool forgot_workers = false;           // a worker that may return has no record any more
+  uint32_t launched_workers = 0;         // that the job was launched with; 0: unknown
+  // What launches with other numbers of workers have taken of the data (Welcome).
+  std::vector<std::vector<uint64_t>> earlier_launches;
   // Of this server's stripe, if there are several servers.
   std::shared_ptr<const Snapshot> parameters;
   std::vector<SlotCheckpoint> slots;

@@ -44,7 +44,7 @@ MUTANTS = {
     "old_sequence_counts": ("admission", "header.sequence <= record.last_sequence", "header.sequence < Sequence()"),
     "pull_of_an_answered_push_not_judged_again": ("shard", "for (const SessionId session : changed) pulls_.NoteSession(session);", "(void)changed;"),
     "policy_adopted_mid_step": ("shard", "settings_.Propose(consistency);", "settings_.Propose(consistency); settings_.Adopt();"),
-    "predecessors_pushes_forgotten": ("state", "successor.pushes_before = pushes_before + pushes();", ""),
+    "predecessors_pushes_forgotten": ("state", "successor.pushes_before = pushes_in_launch();", ""),
     "pull_one_step_early": ("shard", "request.min_step > step_.number()", "request.min_step > step_.number().Next()"),
     "quorum_off_by_one": ("policy", "progress.all_wait || progress.accumulated >= consistency_.quorum", "progress.all_wait || progress.accumulated > consistency_.quorum"),
     "rank_order_ignored": ("aggregation", "order == ReductionOrder::kRank ? contribution.rank : Rank()", "Rank()"),

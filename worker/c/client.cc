@@ -65,6 +65,11 @@ void sluice_client::NoteStatus() {
              step.value(),
              welcome.schedule.FactorAt(step),
              complete_ && (observed_ || client_->parameters_complete()) ? 1 : 0};
+  earlier_launches_.clear();
+  for (const std::vector<uint64_t>& launch : welcome.earlier_launches) {
+    earlier_launches_.push_back(launch.size());
+    earlier_launches_.insert(earlier_launches_.end(), launch.begin(), launch.end());
+  }
 }
 
 absl::Status sluice_client::SetRestore(ParameterClient::Restore restore) {
@@ -358,3 +363,10 @@ sluice_code sluice_attach(sluice_client* client, const char* type, const void* d
 }
 
 sluice_status sluice_client_status(const sluice_client* client) { return client->status(); }
+
+uint64_t sluice_earlier_launches(const sluice_client* client, uint64_t* numbers,
+                                 uint64_t capacity) {
+  const std::vector<uint64_t>& all = client->earlier_launches();
+  std::copy_n(all.begin(), std::min<uint64_t>(capacity, all.size()), numbers);
+  return all.size();
+}

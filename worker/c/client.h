@@ -58,6 +58,8 @@ struct sluice_client {
   absl::optional<absl::Status> Wait(absl::Duration longest, sluice_round* round);
 
   const sluice_status& status() const { return status_; }
+  // As sluice_earlier_launches() gives them.
+  const std::vector<uint64_t>& earlier_launches() const { return earlier_launches_; }
 
   // What the server is told if the client is destroyed before it has left.
   void SetFailure(const char* why) { failure_ = why; }
@@ -102,6 +104,7 @@ struct sluice_client {
   bool observed_ = false;  // the observer has pulled the parameters; likewise
   sluice_status status_ = {};
   std::string failure_;  // what is told if it is destroyed now; empty: it does not know why
+  std::vector<uint64_t> earlier_launches_;
   std::unique_ptr<sluice::CallThread> calls_;  // destroyed first, after its calls
 };
 

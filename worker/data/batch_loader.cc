@@ -22,9 +22,16 @@ absl::StatusOr<Batch> TryToMake(const TrainingSamples& samples, const std::vecto
 
 }  // namespace
 
+BatchDeal DealFor(const BatchLoaderOptions& options) {
+  const SamplerOptions& sampler = options.sampler;
+  return {sampler.dataset_size / sampler.batch_size, sampler.worker_index, sampler.workers,
+          options.earlier_launches};
+}
+
 BatchLoader::BatchLoader(TrainingSamples samples, const BatchLoaderOptions& options)
     : samples_(std::move(samples)),
       options_(options),
+      deal_(DealFor(options)),
       sampler_(options.sampler),
       taken_(options.begin),
       given_(options.begin) {
@@ -75,11 +82,10 @@ absl::optional<int64_t> BatchLoader::TakeStep() {
 void BatchLoader::Work() {
   absl::MutexLock lock(&mu_);
   while (const absl::optional<int64_t> step = TakeStep()) {
-    const int64_t per_epoch = sampler_.steps_per_epoch();
-    const int64_t epoch = *step / per_epoch;
-    const std::vector<int64_t> rows = sampler_.Batch(epoch, *step % per_epoch);
+    const BatchDeal::Block block = deal_.At(*step);
+    const std::vector<int64_t> rows = sampler_.Block(block.epoch, block.block);
     mu_.Unlock();
-    absl::StatusOr<Batch> batch = TryToMake(samples_, rows, epoch, *step);
+    absl::StatusOr<Batch> batch = TryToMake(samples_, rows, block.epoch, *step);
     mu_.Lock();
     if (batch.ok()) {
       ready_.emplace(*step, *std::move(batch));

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "worker/data/batch.h"
+#include "worker/data/batch_deal.h"
 #include "worker/data/sampler.h"
 #include "worker/data/training_samples.h"
 
@@ -22,12 +23,16 @@ namespace sluice {
 
 struct BatchLoaderOptions {
   SamplerOptions sampler;
-  // Steps [begin, end), counted over all epochs: step s is the (s mod n)-th of epoch s div n, where
-  // n is Sampler::steps_per_epoch().
+  // What earlier launches of the job have taken.
+  std::vector<BatchDeal::Launch> earlier_launches;
+  // Steps [begin, end): the batches of DealFor() with these numbers.
   int64_t begin = 0;
   int64_t end = 0;
   int threads = 1;  // at least 1; so many batches and one more are ahead at most
 };
+
+// Deals batches by the sampler's options.
+BatchDeal DealFor(const BatchLoaderOptions& options);
 
 // The batches do not depend on the number of threads. Next() is called by one thread.
 class BatchLoader {
@@ -56,6 +61,7 @@ class BatchLoader {
   const BatchLoaderOptions options_;
   absl::Mutex mu_;
   absl::CondVar changed_;
+  const BatchDeal deal_;
   Sampler sampler_ ABSL_GUARDED_BY(mu_);
   int64_t taken_ ABSL_GUARDED_BY(mu_);  // the next step to make
   int64_t given_ ABSL_GUARDED_BY(mu_);  // the next step to give

@@ -64,13 +64,17 @@ int64_t Sampler::steps_per_epoch() const { return options_.dataset_size / Global
 
 std::vector<int64_t> Sampler::Batch(int64_t epoch, int64_t step) {
   if (step < 0 || step >= steps_per_epoch()) return {};
+  return Block(epoch, step * options_.workers + options_.worker_index);
+}
+
+std::vector<int64_t> Sampler::Block(int64_t epoch, int64_t block) {
+  if (block < 0 || block >= options_.dataset_size / options_.batch_size) return {};
   if (epoch_ != epoch) {
     permutation_ = MakePermutation(options_.dataset_size,
                                    MakeGenerator(options_.seed, static_cast<uint64_t>(epoch)));
     epoch_ = epoch;
   }
-  const auto begin = permutation_.begin() + step * GlobalBatchSize() +
-                     int64_t{options_.batch_size} * options_.worker_index;
+  const auto begin = permutation_.begin() + block * options_.batch_size;
   return std::vector<int64_t>(begin, begin + options_.batch_size);
 }
 

@@ -43,6 +43,9 @@ class Sampler {
 
   int64_t steps_per_epoch() const;
 
+  // The batch_size rows of a block of all workers (batch_deal.h); none if there is no such block.
+  std::vector<int64_t> Block(int64_t epoch, int64_t block);
+
   // This worker's batch_size rows of a step; none if `step` is outside [0, steps_per_epoch()).
   // `epoch` counts from 0.
   std::vector<int64_t> Batch(int64_t epoch, int64_t step);

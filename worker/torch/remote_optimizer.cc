@@ -60,6 +60,10 @@ uint32_t RemoteOptimizer::workers() const { return training_->welcome().workers;
 
 uint64_t RemoteOptimizer::pushes_before() const { return training_->welcome().pushes_before; }
 
+const std::vector<std::vector<uint64_t>>& RemoteOptimizer::earlier_launches() const {
+  return training_->welcome().earlier_launches;
+}
+
 RoundReport PendingStep::wait() {
   training_->Await(number_);
   return report_.get();

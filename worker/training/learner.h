@@ -7,12 +7,14 @@
 #define SLUICE_WORKER_TRAINING_LEARNER_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/protocol/protocol_types.h"
 #include "worker/data/batch.h"
+#include "worker/data/batch_deal.h"
 #include "worker/training/evaluation.h"
 
 namespace sluice {
@@ -30,6 +32,8 @@ struct Place {
   uint32_t index = 0;
   uint32_t workers = 1;
   int64_t batches_done = 0;  // by earlier processes in its place
+  // Those of each worker, in launches of the job with other numbers of workers.
+  std::vector<BatchDeal::Launch> earlier_launches = {};
 };
 
 // Used by one thread.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "worker/data/batch_deal.h"
 #include "worker/data/batch_loader.h"
 #include "worker/data/sampler.h"
 
@@ -20,6 +22,15 @@ SamplerOptions SamplerFor(const TrainerOptions& options, int64_t samples, const 
   sampler.workers = static_cast<int>(place.workers);
   sampler.seed = options.seed;
   return sampler;
+}
+
+// How many steps these launches have made, or would have if no worker had been slower.
+int64_t StepsOf(const std::vector<BatchDeal::Launch>& launches) {
+  int64_t steps = 0;
+  for (const BatchDeal::Launch& launch : launches) {
+    if (!launch.empty()) steps += *std::max_element(launch.begin(), launch.end());
+  }
+  return steps;
 }
 
 }  // namespace
@@ -56,10 +67,13 @@ absl::Status Train(const TrainerOptions& options, const TrainingSamples& samples
   valid.Update(Validate(options, samples.size));
   if (!valid.ok()) return valid;
   batches.threads = options.data_threads;
-  const int64_t per_epoch = Sampler(batches.sampler).steps_per_epoch();
+  batches.earlier_launches = place.earlier_launches;
+  const BatchDeal deal = DealFor(batches);
   batches.begin = place.batches_done;
-  batches.end = per_epoch * options.epochs;
-  if (options.max_steps > 0) batches.end = std::min(batches.end, options.max_steps);
+  batches.end = deal.Count(options.epochs);
+  if (options.max_steps > 0) {
+    batches.end = std::min(batches.end, options.max_steps - StepsOf(place.earlier_launches));
+  }
   BatchLoader loader(samples, batches);
   for (int64_t step = batches.begin;; ++step) {
     absl::StatusOr<absl::optional<Batch>> batch = loader.Next();
@@ -68,7 +82,7 @@ absl::Status Train(const TrainerOptions& options, const TrainingSamples& samples
     const int64_t samples = (*batch)->size();
     const auto report = learner.Learn(**std::move(batch));
     if (!report.ok()) return report.status();
-    TrainedBatch trained{static_cast<int>(step / per_epoch), samples, absl::nullopt, *report};
+    TrainedBatch trained{static_cast<int>(deal.At(step).epoch), samples, absl::nullopt, *report};
     if (options.until_step == Step()) trained.left = batches.end - step - 1;
     if (listener) listener(trained);
     if (options.until_step > Step() && report->step >= options.until_step) break;

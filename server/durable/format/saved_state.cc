@@ -32,6 +32,7 @@ v1::SavedWorker EncodeWorker(const SessionRecord& record) {
   worker.set_stale(record.stale);
   worker.set_skipped(record.skipped);
   worker.set_pushes_before(record.pushes_before);
+  worker.set_pushes_in_earlier_launches(record.pushes_in_earlier_launches);
   for (const ProcessNonce process : record.replaced) worker.add_replaced(process.value());
   return worker;
 }
@@ -54,6 +55,7 @@ absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   record.stale = worker.stale();
   record.skipped = worker.skipped();
   record.pushes_before = worker.pushes_before();
+  record.pushes_in_earlier_launches = worker.pushes_in_earlier_launches();
   for (const uint64_t process : worker.replaced()) record.replaced.emplace_back(process);
   return record;
 }
@@ -120,6 +122,10 @@ absl::Status ReadWorkers(const v1::SavedState& state, ShardCheckpoint* checkpoin
     checkpoint->workers.push_back(*std::move(record));
   }
   checkpoint->forgot_workers = state.forgot_workers();
+  checkpoint->launched_workers = state.launched_workers();
+  for (const v1::EarlierLaunch& launch : state.earlier_launches()) {
+    checkpoint->earlier_launches.emplace_back(launch.pushes().begin(), launch.pushes().end());
+  }
   return absl::OkStatus();
 }
 
@@ -149,6 +155,10 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
   for (const SessionRecord& record : checkpoint.workers)
     *state.add_workers() = EncodeWorker(record);
   state.set_forgot_workers(checkpoint.forgot_workers);
+  state.set_launched_workers(checkpoint.launched_workers);
+  for (const auto& pushes : checkpoint.earlier_launches) {
+    state.add_earlier_launches()->mutable_pushes()->Add(pushes.begin(), pushes.end());
+  }
   state.set_ended(checkpoint.ended);
   state.set_finished(checkpoint.finished);
   for (const std::string& observer : checkpoint.observers) state.add_observers(observer);

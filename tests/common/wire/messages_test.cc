@@ -333,7 +333,8 @@ TEST(WireWelcomeTest, SurvivesTheRoundTrip) {
        {kWelcome,
         "session: 1 workers: 1 consistency { mode: SYNC reduction: MEAN order: RANK } lease {} "
         "schedule { kind: CONSTANT warmup_steps: 3 } "
-        "servers { address: \"a:1\" } servers { address: \"unix:/b\" }",
+        "servers { address: \"a:1\" } servers { address: \"unix:/b\" } "
+        "earlier_launches { pushes: 7 pushes: 0 } earlier_launches { pushes: 3 }",
         "workers: 4294967295 consistency { mode: ASYNC quorum: 4294967295 reduction: MEAN "
         "order: ARRIVAL } lease { seconds: 315576000000 } "
         "schedule { kind: COSINE total_steps: 18446744073709551615 floor: 0.25 }"}) {

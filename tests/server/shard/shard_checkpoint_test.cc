@@ -159,6 +159,35 @@ TEST(ShardCheckpointTest, APushOfTheStepUnderWayIsNotTakenFromTheCountOfEarlierP
   EXPECT_EQ(CheckpointOf(first.shard())->workers[0].pushes_before, 1u);
 }
 
+// Their pushes count for nobody's place any more: who joins shares what is left.
+TEST(ShardCheckpointTest, AnotherNumberOfWorkersHearsWhatEachOfThoseBeforeHasPushed) {
+  ShardWorld first(Sync(2));
+  first.Start({"a", "b"});
+  for (uint64_t step = 0; step < 3; ++step) {
+    ASSERT_THAT(first.Push("a", step, {2, 2, 2}), Accepted(step));
+    ASSERT_THAT(first.Push("b", step, {2, 2, 2}), Applied(step + 1));
+  }
+  ASSERT_THAT(first.Push("a", 3, {2, 2, 2}), Accepted(3));  // of no step
+  const auto second = NextIncarnation(*CheckpointOf(first.shard()), Sync(1));
+  const auto alone = second->Restart("a");
+  ASSERT_THAT(alone, IsOk());
+  EXPECT_EQ(alone->pushes_before, 0u);
+  EXPECT_THAT(alone->earlier_launches, ElementsAre(ElementsAre(3, 3)));
+  const auto again = NextIncarnation(*CheckpointOf(second->shard()), Sync(1));
+  EXPECT_THAT(again->Restart("a")->earlier_launches, ElementsAre(ElementsAre(3, 3)));
+}
+
+TEST(ShardCheckpointTest, TheSameNumberOfWorkersHearsOfNoEarlierLaunch) {
+  ShardWorld first(Async(1));
+  first.Start({"a"});
+  ASSERT_THAT(first.Push("a", 0, {2, 2, 2}), Applied(1));
+  const auto second = NextIncarnation(*CheckpointOf(first.shard()), Async(1));
+  const auto welcome = second->Restart("a");
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_THAT(welcome->earlier_launches, ::testing::IsEmpty());
+  EXPECT_EQ(welcome->pushes_before, 1u);
+}
+
 TEST(ShardCheckpointTest, AGradientOfAStepThatWasLostIsStale) {
   ShardWorld first(Async(1));
   first.Start({"a"});

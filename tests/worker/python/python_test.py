@@ -553,7 +553,7 @@ class FollowTest(unittest.TestCase):
 class SamplerTest(unittest.TestCase):
     def test_a_process_in_anothers_place_begins_after_its_batches(self):
         program = ("import types, sluice\n"
-                   "place = types.SimpleNamespace(index=0, workers=1, batches_before=7)\n"
+                   "place = types.SimpleNamespace(index=0, workers=1, batches_before=7, earlier_launches=[])\n"
                    "sampler = sluice.DistributedSampler(20, 4, place)\n"
                    "first = [list(batch) for batch in sampler]\n"
                    "for epoch in range(3):\n"
@@ -563,6 +563,34 @@ class SamplerTest(unittest.TestCase):
                    "    print(len(batches), batches == first)\n")
         ended = subprocess.run([PYTHON, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=False)
         self.assertEqual(ended.stdout, "0 False\n3 True\n5 False\n", ended.stderr)
+
+    def test_another_number_of_workers_takes_what_is_left(self):
+        program = ("import collections, itertools, types, sluice\n"
+                   "def rows_of(size, batch, counts, workers, epochs):\n"
+                   "    rows = []\n"
+                   "    for index in range(workers):\n"
+                   "        place = types.SimpleNamespace(index=index, workers=workers, batches_before=0,\n"
+                   "                                      earlier_launches=counts)\n"
+                   "        sampler = sluice.DistributedSampler(size, batch, place)\n"
+                   "        rows.append([])\n"
+                   "        for epoch in range(epochs):\n"
+                   "            sampler.set_epoch(epoch)\n"
+                   "            count = len(sampler)\n"
+                   "            batches = [[(epoch, row) for row in batch] for batch in sampler]\n"
+                   "            assert len(batches) == count, (len(batches), count)\n"
+                   "            rows[-1] += batches\n"
+                   "    return rows\n"
+                   "for counts in [[7, 7]], [[7, 7], [1, 1, 1, 1]], [[12, 12]], [[3, 9], [5]]:\n"
+                   "    taken = collections.Counter()\n"
+                   "    for number, launch in enumerate(counts):\n"
+                   "        dealt = rows_of(96, 4, counts[:number], len(launch), 2)\n"
+                   "        for batches, count in zip(dealt, launch):\n"
+                   "            taken.update(itertools.chain(*batches[:count]))\n"
+                   "    for batches in rows_of(96, 4, counts, 4, 2):\n"
+                   "        taken.update(itertools.chain(*batches))\n"
+                   "    print(len(taken), set(taken.values()))\n")
+        ended = subprocess.run([PYTHON, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        self.assertEqual(ended.stdout, "192 {1}\n" * 4, ended.stderr)
 
 
 class CheckpointTest(unittest.TestCase):

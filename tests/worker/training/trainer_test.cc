@@ -47,6 +47,9 @@ class FakeLearner final : public Learner {
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
 
   void set_batches_done(int64_t batches) { place_.batches_done = batches; }
+  void set_earlier_launches(std::vector<BatchDeal::Launch> launches) {
+    place_.earlier_launches = std::move(launches);
+  }
 
   std::vector<Rows> batches;
   std::vector<float> inputs;
@@ -97,6 +100,31 @@ TEST(TrainerTest, GoesOnWithTheBatchesThatAreLeft) {
   EXPECT_EQ(BatchesOf(successor, Batches(3, 2), 12), std::vector<Rows>(all.begin() + 5, all.end()));
   successor.set_batches_done(9);
   EXPECT_THAT(BatchesOf(successor, Batches(3, 2), 12), IsEmpty());
+}
+
+// 96 rows in batches of 4, two epochs. Two workers stop after 7 steps, and four go on.
+TEST(TrainerTest, AnotherNumberOfWorkersTakesTheRowsThatAreLeft) {
+  std::vector<Rows> batches;
+  for (uint32_t index = 0; index < 2; ++index) {
+    const auto dealt = BatchesOf(FakeLearner(index, 2), Batches(4, 2, 7), 96);
+    batches.insert(batches.end(), dealt.begin(), dealt.end());
+  }
+  for (uint32_t index = 0; index < 4; ++index) {
+    FakeLearner learner(index, 4);
+    learner.set_earlier_launches({{7, 7}});
+    const auto dealt = BatchesOf(learner, Batches(4, 2), 96);
+    batches.insert(batches.end(), dealt.begin(), dealt.end());
+  }
+  Rows twice;
+  for (int64_t row = 0; row < 96; ++row) twice.insert(twice.end(), 2, row);
+  EXPECT_EQ(Sorted(batches), twice);
+}
+
+TEST(TrainerTest, CountsTheStepsOfEarlierLaunches) {
+  FakeLearner learner(0, 3);
+  learner.set_earlier_launches({{7, 6}, {2}});
+  EXPECT_THAT(BatchesOf(learner, Batches(4, 2, 11), 96), SizeIs(2));
+  EXPECT_THAT(BatchesOf(learner, Batches(4, 2, 9), 96), IsEmpty());
 }
 
 TEST(TrainerTest, SeesEveryRowOnceInAnEpoch) {

@@ -123,6 +123,7 @@ _FUNCTIONS = {
     "sluice_order": (ctypes.c_int32, [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
                                       ctypes.POINTER(ctypes.c_int64)]),
     "sluice_client_status": (Status, [_HANDLE]),
+    "sluice_earlier_launches": (ctypes.c_uint64, [_HANDLE, ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64]),
     "sluice_checkpoint_open": (ctypes.c_int32, [ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
     "sluice_checkpoint_free": (None, [_HANDLE]),
     "sluice_checkpoint_model": (ctypes.POINTER(Model), [_HANDLE]),

@@ -92,6 +92,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
       index, workers: this worker's place among those that were launched, which decides which data it takes; the place
         changes only if the worker has to join again.
       batches_before: those of earlier processes in this worker's place, which a process that was started again skips.
+      earlier_launches: for each earlier launch of the job that had another number of workers, the batches that each of
+        them has taken, by its index. DistributedSampler deals what is left.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, job: Job, model: Optional[torch.nn.Module] = None, *,
@@ -239,6 +241,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
     @property
     def batches_before(self) -> int:
         return int(self._client.status().pushes_before) * max(1, self._local_steps)
+
+    @property
+    def earlier_launches(self) -> List[List[int]]:
+        numbers = self._client.earlier_launches()
+        launches = []
+        while numbers:
+            end = 1 + numbers[0]
+            launches.append([pushes * max(1, self._local_steps) for pushes in numbers[1:end]])
+            numbers = numbers[end:]
+        return launches
 
     def zero_grad(self, set_to_none: bool = True) -> None:  # pylint: disable=unused-argument
         """Sets all gradients to 0. Those that are views of what is pushed stay so; others become None.
@@ -543,6 +555,13 @@ class _Client:
     def status(self) -> _library.Status:
         status: _library.Status = library.sluice_client_status(self.handle)
         return status
+
+    def earlier_launches(self) -> List[int]:
+        numbers = (ctypes.c_uint64 * 0)()
+        count = library.sluice_earlier_launches(self.handle, numbers, 0)
+        numbers = (ctypes.c_uint64 * count)()
+        library.sluice_earlier_launches(self.handle, numbers, count)
+        return list(numbers)
 
     def call(self, function: Callable[..., int], *arguments: Any, pulls: bool = False, leaves: bool = False) -> Round:
         """Calls a function that begins something, and waits for it. Returns the Round.

@@ -1,7 +1,7 @@
 """Which rows of a data set a worker takes."""
 
 import ctypes
-from typing import TYPE_CHECKING, Iterator, List, Sized, Union
+from typing import TYPE_CHECKING, Iterator, List, Sequence, Sized, Tuple, Union
 
 import torch
 
@@ -18,6 +18,49 @@ def permutation(size: int, seed: int, epoch: int) -> "ctypes.Array[ctypes.c_int6
     return order
 
 
+class _Deal:
+    """Which blocks of the data a worker takes, as worker/data/batch_deal.h says."""
+
+    def __init__(self, blocks: int, index: int, workers: int, earlier_launches: Sequence[Sequence[int]]) -> None:
+        self._index = index
+        self._workers = workers
+        self._per_epoch = blocks // workers * workers
+        self._remainder: List[Tuple[int, int]] = []  # (epoch, block) of epochs that earlier launches have begun
+        self._whole_from = 0  # the first epoch that none has begun
+        for launch in earlier_launches:
+            self._take_out(blocks, launch)
+
+    def at(self, batch: int) -> Tuple[int, int]:
+        """Returns (epoch, block) of this worker's batch of that number, which counts over all epochs."""
+        return self._left(self._index + batch * self._workers, self._per_epoch)
+
+    def count(self, epochs: int) -> int:
+        """Returns how many batches of this worker are in the first epochs."""
+        left = sum(epoch < epochs for epoch, _ in self._remainder)
+        left += max(0, epochs - self._whole_from) * self._per_epoch
+        return max(0, left - self._index + self._workers - 1) // self._workers
+
+    def _left(self, position: int, per_epoch: int) -> Tuple[int, int]:
+        if position < len(self._remainder):
+            return self._remainder[position]
+        epochs, block = divmod(position - len(self._remainder), per_epoch)
+        return self._whole_from + epochs, block
+
+    def _take_out(self, blocks: int, launch: Sequence[int]) -> None:
+        workers = len(launch)
+        if not 0 < workers <= blocks:
+            return
+        per_epoch = blocks // workers * workers
+        following = [index + taken * workers for index, taken in enumerate(launch)]
+        dealt = max(0, max(following) - workers + 1)
+        begun = len(self._remainder)
+        epochs = max(0, dealt - begun + per_epoch - 1) // per_epoch
+        left = [self._left(k, per_epoch) for k in range(min(following), begun + epochs * per_epoch)
+                if k // workers >= launch[k % workers]]
+        self._remainder = left
+        self._whole_from += epochs
+
+
 class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
     """Deals batches to workers as sluice_train does: give it to DataLoader(data, batch_sampler=...).
 
@@ -28,7 +71,8 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
 
     Iterating yields this worker's batches of an epoch, each a list of B rows. Each iteration is the next epoch;
     set_epoch() chooses one. A process that was started again in a worker's place begins after the batches that were
-    pushed before it: epochs before that one are empty until it has begun.
+    pushed before it: epochs before that one are empty until it has begun. If a job goes on with another number of
+    workers, these share the batches that are left; one of them may then have a batch more of an epoch than another.
     """
 
     def __init__(self, data: Union[int, Sized], batch_size: int, optimizer: "DistributedOptimizer", seed: int = 1) -> None:
@@ -43,32 +87,30 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
         if self._size < batch_size * self._workers:
             raise ValueError(f"the data set has {self._size} rows, expected at least {batch_size * self._workers}: one batch "
                              f"of {batch_size} for each of {self._workers} workers; lower the batch size or use fewer")
-        self._begin = divmod(optimizer.batches_before, self._steps())  # (epoch, batch)
-        self._epoch = self._begin[0]
-
-    def _steps(self) -> int:
-        return self._size // (self._batch_size * self._workers)
+        self._deal = _Deal(self._size // batch_size, self._index, self._workers, optimizer.earlier_launches)
+        self._begin = optimizer.batches_before  # until the epoch of this batch has begun
+        self._epoch = self._deal.at(self._begin)[0]
 
     def __len__(self) -> int:
-        """The batches of this worker in an epoch."""
-        return self._steps()
+        """The batches of this worker in the epoch of the next iteration."""
+        return self._deal.count(self._epoch + 1) - self._deal.count(self._epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration is epoch `epoch`, which counts from 0."""
         self._epoch = epoch
 
-    def _first_of(self, epoch: int) -> int:
-        """Returns the first batch to give: after those that earlier processes in this worker's place have pushed."""
-        begin, batch = self._begin
-        if epoch < begin:
-            return self._steps()
-        self._begin = (0, 0)
-        return batch if epoch == begin else 0
+    def _batches_of(self, epoch: int) -> range:
+        """Returns the batches to give: after those that earlier processes in this worker's place have pushed."""
+        end = self._deal.count(epoch + 1)
+        if self._begin >= end:
+            return range(0)
+        begin, self._begin = self._begin, 0
+        return range(max(begin, self._deal.count(epoch)), end)
 
     def __iter__(self) -> Iterator[List[int]]:
         order = permutation(self._size, self._seed, self._epoch)
-        first = self._first_of(self._epoch)
+        batches = self._batches_of(self._epoch)
         self._epoch += 1
-        for step in range(first, self._steps()):
-            begin = (step * self._workers + self._index) * self._batch_size
+        for batch in batches:
+            begin = self._deal.at(batch)[1] * self._batch_size
             yield order[begin:begin + self._batch_size]

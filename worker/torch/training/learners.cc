@@ -105,7 +105,14 @@ class RemoteLearner final : public Learner {
 
   Place place() const override {
     const auto pushes = static_cast<int64_t>(optimizer_.pushes_before());
-    return {optimizer_.index(), optimizer_.workers(), pushes * batches_of_a_push_};
+    Place place{optimizer_.index(), optimizer_.workers(), pushes * batches_of_a_push_, {}};
+    for (const std::vector<uint64_t>& launch : optimizer_.earlier_launches()) {
+      place.earlier_launches.emplace_back();
+      for (const uint64_t taken : launch) {
+        place.earlier_launches.back().push_back(static_cast<int64_t>(taken) * batches_of_a_push_);
+      }
+    }
+    return place;
   }
 
   absl::StatusOr<LearnReport> Learn(Batch batch) override {

@@ -91,6 +91,9 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   checkpoint.forgot_workers = true;
   checkpoint.workers[0].replaced = {ProcessNonce(7), ProcessNonce(~uint64_t{0})};
   checkpoint.ended = true;
+  checkpoint.launched_workers = 3;
+  checkpoint.earlier_launches = {{7, 0}, {1, 2, 3, 4}};
+  checkpoint.workers[0].pushes_in_earlier_launches = 9;
   Write(checkpoint);
   const auto read = Read();
   ASSERT_THAT(read, IsOk());
@@ -100,6 +103,9 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   EXPECT_TRUE(read->forgot_workers);
   EXPECT_EQ(read->workers[0].replaced, checkpoint.workers[0].replaced);
   EXPECT_TRUE(read->ended);
+  EXPECT_EQ(read->launched_workers, 3u);
+  EXPECT_EQ(read->earlier_launches, checkpoint.earlier_launches);
+  EXPECT_EQ(read->workers[0].pushes_in_earlier_launches, 9u);
 }
 
 TEST_F(CheckpointFormatTest, KeepsWhatIsKnownOfTheLosses) {
