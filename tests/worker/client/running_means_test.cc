@@ -1,7 +1,10 @@
 // Running means of stale pushes, from a client to a server and back.
 
+#include <limits>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "common/base/error.h"
 #include "gmock/gmock.h"
@@ -74,6 +77,46 @@ TEST(ClientRunningMeansTest, AreValuesInSync) {
   ASSERT_THAT(worker.Join(), IsOk());
   ASSERT_THAT(worker.Train(30), IsOk());
   EXPECT_EQ(worker.parameters[1], 0.9f * 10 + 0.1f * 30);
+}
+
+// Three times a third is not one: a mean of equal values may round. What is left whole does not.
+TEST(ClientRunningMeansTest, WhatNoBatchHasChangedKeepsItsBits) {
+  const float smallest = std::numeric_limits<float>::lowest();
+  for (const auto& mode : {Sync(3), Async(1)}) {
+    for (const bool is_named : {true, false}) {
+      ShardWorld world(mode, WithMean());
+      std::vector<std::unique_ptr<MeanWorker>> workers;
+      for (int i = 0; i < 3; ++i) {
+        workers.push_back(std::make_unique<MeanWorker>(world, "worker" + std::to_string(i)));
+        workers[i]->parameters[1] = smallest;
+        ASSERT_THAT(workers[i]->Join(is_named ? RunningMeans{{1, 2, 0}} : RunningMeans()), IsOk());
+      }
+      const auto push = [](MeanWorker& worker, float seen) {
+        Values gradient = {0, seen};
+        worker.client.SetRunningMeans({{1, 2, 1}}, absl::MakeSpan(gradient));
+        return worker.client
+            .PushPull(Share(gradient), 1, absl::nullopt, absl::MakeSpan(worker.parameters))
+            .status();
+      };
+      std::vector<std::thread> threads;
+      for (auto& worker : workers) {
+        threads.emplace_back([&] { EXPECT_THAT(push(*worker, smallest), IsOk()); });
+      }
+      for (std::thread& thread : threads) thread.join();
+      for (auto& worker : workers) EXPECT_EQ(worker->parameters[1], smallest);
+    }
+  }
+}
+
+TEST(ClientRunningMeansTest, AValueThatWasSetByHandIsPushedInSync) {
+  ShardWorld world(Sync(1), WithMean());
+  MeanWorker worker(world, "a");
+  ASSERT_THAT(worker.Join(), IsOk());
+  ASSERT_THAT(worker.Train(30, 0), IsOk());
+  EXPECT_EQ(worker.parameters[1], 10);
+  worker.parameters[1] = 7;
+  ASSERT_THAT(worker.Train(30, 0), IsOk());
+  EXPECT_EQ(worker.parameters[1], 7);
 }
 
 TEST(ClientRunningMeansTest, AreOfOnePush) {

@@ -34,8 +34,8 @@ class BatchNorms:
                     averages.append((member.offset, member.length, len(self._modules)))
             self._modules.append(module)
         self._averages = sorted(averages)
-        known = {offset for offset, _, _ in averages}
-        self._others = [member for member in flat.members if not member.is_parameter and member.offset not in known]
+        placed = {offset for offset, _, _ in averages}
+        self._others = [member for member in flat.members if not member.is_parameter and member.offset not in placed]
         self._pulled = self._counts()
 
     def _counts(self) -> List[int]:

@@ -1,7 +1,5 @@
 """Tensors whose memory the library reads and writes. Their types do not depend on PyTorch's defaults."""
 
-from typing import Any
-
 import torch
 
 
@@ -15,7 +13,7 @@ def whole_numbers(*shape: int) -> torch.Tensor:
     return torch.zeros(shape, dtype=torch.int64, device="cpu")
 
 
-def address_of(tensor: torch.Tensor, dtype: torch.dtype, *shape: int) -> Any:
+def address_of(tensor: torch.Tensor, dtype: torch.dtype, *shape: int) -> int:
     """Returns where the elements of `tensor` lie. All memory that the library gets goes through here.
 
     Raises:
@@ -26,4 +24,5 @@ def address_of(tensor: torch.Tensor, dtype: torch.dtype, *shape: int) -> Any:
         contiguous = "contiguous" if seen[3] else "not contiguous"
         raise TypeError(f"the library got a tensor of {seen[0]} on {seen[1]} of shape {list(seen[2])}, {contiguous}; expected "
                         f"{dtype} on cpu of shape {list(shape)}, contiguous")
-    return tensor.data_ptr()
+    address: int = tensor.data_ptr()
+    return address
