@@ -122,6 +122,11 @@ absl::Status ReadWorkers(const v1::SavedState& state, ShardCheckpoint* checkpoin
     checkpoint->workers.push_back(*std::move(record));
   }
   checkpoint->forgot_workers = state.forgot_workers();
+  constexpr uint32_t kMostWorkers = 1 << 20;  // each takes memory when the next launch begins
+  if (state.launched_workers() > kMostWorkers) {
+    return absl::DataLossError(absl::StrCat("launched_workers is ", state.launched_workers(),
+                                            ", expected at most ", kMostWorkers));
+  }
   checkpoint->launched_workers = state.launched_workers();
   for (const v1::EarlierLaunch& launch : state.earlier_launches()) {
     checkpoint->earlier_launches.emplace_back(launch.pushes().begin(), launch.pushes().end());
