@@ -96,7 +96,11 @@ TEST(ServerFlagsTest, WaitsForAllThatWereLaunched) {
 
 TEST(ServerFlagsTest, WaitsForAsManyWorkersAsItIsTold) {
   EXPECT_EQ(Words(StandaloneTerms({"--workers=4"})), "sync, 4 workers");
-  EXPECT_EQ(Words(LaunchedTerms({"--workers=2"})), "sync, 2 workers");
+  EXPECT_EQ(Words(LaunchedTerms({"--workers=3"})), "sync, 3 workers");
+  EXPECT_THAT(Launch({"--workers=2"}, RanksOnOneNode(4)).status(),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      "--workers=2, but mpirun has launched 3 workers; leave --workers out under "
+                      "mpirun"));
 }
 
 TEST(ServerFlagsTest, LeavesOneOfTheLaunchedWorkersForABackup) {
