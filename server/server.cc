@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -198,9 +199,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
     if (waits.has_value()) LOG(WARNING) << *waits;
     if (page_ != nullptr) page_->Look(RealClock().Now(), [&] { return Moment(state); });
     event_files_->Look(RealClock().Now(), [&] { return Moment(state); });
-    const bool empty = state.phase == Phase::kWaitingForWorkers && shard.Sessions().empty();
-    left_alone_ =
-        options_.exit_when_finished && empty && options_.is_left_alone && options_.is_left_alone();
+    left_alone_ = IsLeftAlone(state);
     const HolderLoss loss = incarnation_->lost_holder();
     const bool trains = state.phase == Phase::kTraining && state.workers > 0;
     absl::StatusOr<bool> goes_on = true;
@@ -213,6 +212,17 @@ absl::StatusOr<int> Server::AwaitEnd() {
     if (!*goes_on) return 0;
   }
   return 0;
+}
+
+// Whether no worker can join, and none has joined this incarnation.
+bool Server::IsLeftAlone(const ShardStatus& state) const {
+  if (!options_.exit_when_finished || state.phase != Phase::kWaitingForWorkers ||
+      !options_.is_left_alone || !options_.is_left_alone()) {
+    return false;
+  }
+  const std::vector<SessionRecord> sessions = shard().Sessions();
+  return std::none_of(sessions.begin(), sessions.end(),
+                      [](const SessionRecord& record) { return record.joined; });
 }
 
 bool Server::IsOver() const {

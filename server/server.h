@@ -33,20 +33,21 @@ namespace sluice {
 class Server {
  public:
   // Restores the state in options.durable.directory, if there is one, and starts to listen. Blocks
-  // SIGINT and SIGTERM in the calling thread. That thread must be the only one of the process that
-  // can receive them, and must be the one that calls Serve(). Errors are those of
+  // SIGINT, SIGTERM and SIGHUP in the calling thread. That thread must be the only one of the
+  // process that can receive them, and must be the one that calls Serve(). Errors are those of
   // ServerIncarnation::Start(), and of files that cannot be created.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
 
   const Address& address() const { return *options_.listen; }
 
-  // Serves until the job is over, or until SIGINT, SIGTERM or Admin's Drain; then it drains. All
-  // calls have ended when it returns. Returns the process's exit code: 0; 1 if it could not go back
-  // to a checkpoint, or if another server of the job was lost, which the log explains; 3 if
-  // training ended because every worker was lost; 4 if the counters of pushes do not balance, which
-  // is a bug; 5 if the last checkpoint could not be saved; 7 if training diverged and the job ended
-  // because of that; 8 if every worker was lost, and gradients that were not finite were refused.
-  // No last checkpoint is saved with code 1, or if training diverged.
+  // Serves until the job is over, or until SIGINT, SIGTERM, SIGHUP or Admin's Drain; then it
+  // drains. All calls have ended when it returns. Returns the process's exit code: 0; 1 if it could
+  // not go back to a checkpoint, or if another server of the job was lost, which the log explains;
+  // 3 if training ended because every worker was lost, or if all other ranks of the launch ended
+  // before one had joined; 4 if the counters of pushes do not balance, which is a bug; 5 if the
+  // last checkpoint could not be saved; 7 if training diverged and the job ended because of that; 8
+  // if every worker was lost, and gradients that were not finite were refused. No last checkpoint
+  // is saved with code 1, or if training diverged.
   int Serve();
 
   // After Serve(): the table for people, of the last incarnation; see closing_table.h. Empty after
@@ -68,6 +69,7 @@ class Server {
   std::unique_ptr<LivePage> MakePage() const;
   JobMoment Moment(const ShardStatus& state, bool going_down = false) const;
   absl::StatusOr<int> AwaitEnd();
+  bool IsLeftAlone(const ShardStatus& state) const;
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);
   absl::StatusOr<bool> GoBackForHolder(const HolderLoss& loss);

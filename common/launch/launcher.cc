@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -75,14 +76,23 @@ bool Is(const char* name, const char* other) {
   return value != nullptr && same != nullptr && std::string(value) == same;
 }
 
-// Whether Open MPI has started all ranks on this node.
-bool AllOnThisNode() { return Is("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"); }
+// Whether Open MPI has started several ranks, all on this node. Its launcher then has one child for
+// each of them; a container's launcher of one rank has one child from the beginning.
+bool HasAllRanks(pid_t launcher) {
+  std::string name;
+  std::getline(std::ifstream(absl::StrCat("/proc/", launcher, "/comm")), name);
+  const bool is_mpirun = absl::StartsWith(name, "mpi") || absl::StartsWith(name, "orte") ||
+                         absl::StartsWith(name, "prte");
+  const char* const size = getenv("OMPI_COMM_WORLD_SIZE");
+  return is_mpirun && Is("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE") &&
+         std::string(size) != "1";
+}
 
 std::atomic<bool> ranks_met = false;
 
 // Returns why this rank has to end.
 std::string AwaitEnd(const Launcher& launcher, const FileDescriptor& ended) {
-  const bool sees_all = AllOnThisNode();
+  const bool sees_all = HasAllRanks(launcher.pid());
   absl::Time alone_since = RealClock().Now();
   while (RealClock().Now() - alone_since < kAlone) {
     const bool looks = sees_all && !ranks_met;

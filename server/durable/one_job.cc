@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/error.h"
@@ -70,7 +71,9 @@ class Finding {
       : first_(first), server_(server), found_(found) {}
 
   absl::Status Check(const FoundFile& file) const {
-    const Named named = *Parse(file.name);
+    const absl::optional<Named> named = Parse(file.name);
+    if (!named.has_value())
+      return Wrong(file, ", a name that no version of Sluice gives to a file");
     if (first_.job_id.empty()) {
       return Wrong(file, absl::StrCat(", but ", first_.path,
                                       ", the first server's directory, knows no job: it has no "
@@ -83,15 +86,15 @@ class Finding {
                                       "that of job ",
                                       Shown(first_.job_id)));
     }
-    if (named.of.incarnation >= first_.next) {
+    if (named->of.incarnation >= first_.next) {
       return Wrong(file,
-                   absl::StrCat(" and incarnation ", named.of.incarnation.value(), ", but ",
+                   absl::StrCat(" and incarnation ", named->of.incarnation.value(), ", but ",
                                 first_.path, ", the first server's directory, knows only ",
                                 "those before ", first_.next.value(), ": it is an older copy"));
     }
     // Of journals alone, the file of the last durable step tells (DurableDirectory).
-    if (first_.saved_by == 0 && named.kind != Kind::kJournal && named.of.step > Step()) {
-      return Wrong(file, absl::StrCat(" and step ", named.of.step.value(), ", but ", first_.path,
+    if (first_.saved_by == 0 && named->kind != Kind::kJournal && named->of.step > Step()) {
+      return Wrong(file, absl::StrCat(" and step ", named->of.step.value(), ", but ", first_.path,
                                       ", the first server's directory, has no checkpoint-* file"));
     }
     return absl::OkStatus();
@@ -102,9 +105,10 @@ class Finding {
     if (first_.saved_by != first_.servers || first_.servers == 1) return absl::OkStatus();
     const FoundFile* other = nullptr;
     for (const FoundFile& file : found_.files) {
-      const Named named = *Parse(file.name);
-      if (named.kind != Kind::kStripe || named.place.stripes != first_.servers) continue;
-      if (named.place.stripe == server_) return absl::OkStatus();
+      const absl::optional<Named> named = Parse(file.name);
+      const bool is_stripe = named.has_value() && named->kind == Kind::kStripe;
+      if (!is_stripe || named->place.stripes != first_.servers) continue;
+      if (named->place.stripe == server_) return absl::OkStatus();
       other = &file;
     }
     if (other == nullptr) return absl::OkStatus();
@@ -114,8 +118,8 @@ class Finding {
  private:
   absl::Status Wrong(const FoundFile& file, const std::string& but) const {
     return absl::DataLossError(absl::StrCat(
-        found_.directory, ", the directory of ", OwnerOf(server_, first_.servers), ", has ",
-        file.name, " of ", JobNamed(file.job_id), but,
+        absl::CEscape(found_.directory), ", the directory of ", OwnerOf(server_, first_.servers),
+        ", has ", absl::CEscape(file.name), " of ", JobNamed(file.job_id), but,
         "; nothing was changed. Restore the directory that is lost or too old from a copy, or give "
         "each server its own directory again; a new job needs directories without such files"));
   }

@@ -74,10 +74,10 @@ void SaveEnd(DurableDirectory& directory, Shard& shard) {
     LOG(INFO) << "training had ended, and is over unless workers join";
   }
   shard.SaveEndWith([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& end) {
-    if (!end.ok()) return shard.OnEndSaved(shard.Describe().step);
+    if (!end.ok()) return shard.OnEndSaved(end.status());
     const Step step = (*end)->step;
-    directory.Save(*end, [&shard, step](const absl::StatusOr<SavedCheckpoint>& /*logged*/) {
-      shard.OnEndSaved(step);
+    directory.Save(*end, [&shard, step](const absl::StatusOr<SavedCheckpoint>& saved) {
+      shard.OnEndSaved(saved.ok() ? absl::StatusOr<Step>(step) : saved.status());
     });
   });
 }

@@ -70,10 +70,11 @@ class HolderFollower {
   // A worker's stream has brought its header. `start` is called once, when the push is admitted; an
   // attempt has one stream. The stream waits at its header until then. CANCELLED if the sequencer
   // has dropped it, or has gone on to a later push of the session; UNKNOWN_SESSION if the session
-  // has ended, or is never opened. Both also if that was before the stream came. BAD_ARGUMENT if
-  // too many wait (early_calls.h). `cancel`, if any, may be called from then on until EndPush() has
-  // returned, if the push is dropped or its session ends. Returns an id for CancelPush(), or 0 if
-  // the stream did not wait: `start` was called before this returned.
+  // has ended, or is never opened. The stream gets the same error if the drop, or the session's
+  // end, came first. BAD_ARGUMENT if too many wait (early_calls.h). `cancel`, if any, may be called
+  // from then on until EndPush() has returned, if the push is dropped or its session ends. Returns
+  // an id for CancelPush(), or 0 if the stream did not wait: `start` was called before this
+  // returned.
   PushId BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start,
                    std::function<void()> cancel = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
   // The call of a stream that waits at its header has ended. Returns whether it waited: then

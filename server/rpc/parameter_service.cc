@@ -134,8 +134,13 @@ class GrpcParameterService final : public RawParameterServer {
                                   grpc::ByteBuffer* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     const absl::Status left = AnswerLeave(*context, *request, *response);
+    if (!left.ok()) {
+      reactor->Finish(ToGrpcStatus(left));
+      return reactor;
+    }
     // The last worker may go when the server would know, also if it were started again.
-    shard_.WhenEndIsSaved([reactor, left] { reactor->Finish(ToGrpcStatus(left)); });
+    shard_.WhenEndIsSaved(
+        [reactor](const absl::Status& saved) { reactor->Finish(ToGrpcStatus(saved)); });
     return reactor;
   }
 

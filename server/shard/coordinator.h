@@ -74,14 +74,15 @@ class Coordinator {
   // parameters.
   absl::Status RequestCheckpoint();
   // From now on the end of training is saved before it is announced: DecideNext() returns a
-  // checkpoint of it. OnEndSaved() follows, also if it could not be saved.
+  // checkpoint of it. OnEndSaved() follows with the step of the checkpoint, or with an error: then
+  // the end is announced, but not saved.
   void SaveEnd() { end_ = roster_.finished() ? End::kSaved : End::kUnsaved; }
-  void OnEndSaved(Step step);
-  // The end is not saved any more, unless it is.
+  void OnEndSaved(const absl::StatusOr<Step>& saved);
+  // The end will not be saved: it is announced without that. No effect if it is saved already.
   void ForgetEnd() {
     if (end_ != End::kSaved) end_ = End::kNotSaved;
   }
-  // Whether training is over, and that is not saved yet.
+  // Whether training is over, and its end is still to be saved.
   bool AwaitsEnd() const;
   // The checkpoint, except the parameters and the optimizer's state. Call it while no step is being
   // applied.
@@ -183,7 +184,7 @@ class Coordinator {
   absl::optional<Step> durable_;  // see HoldUntilDurable()
   bool checkpoint_requested_ = false;
   enum class End { kNotSaved, kUnsaved, kSaving, kSaved };
-  End end_ = End::kNotSaved;  // kNotSaved: nowhere
+  End end_ = End::kNotSaved;  // kNotSaved: the end is never saved
   bool end_was_observed_ = true;
   uint64_t bytes_received_ = 0;
   StepTimes times_;

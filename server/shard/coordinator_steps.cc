@@ -65,8 +65,10 @@ bool Coordinator::BeginsToSaveEnd() {
   return true;
 }
 
-void Coordinator::OnEndSaved(Step step) {
-  if (end_ == End::kSaving) end_ = step == step_.number() ? End::kSaved : End::kUnsaved;
+void Coordinator::OnEndSaved(const absl::StatusOr<Step>& saved) {
+  if (end_ != End::kSaving) return;
+  if (!saved.ok()) return ForgetEnd();
+  end_ = *saved == step_.number() ? End::kSaved : End::kUnsaved;
 }
 
 absl::Duration Coordinator::SinceFirstGradient() const {

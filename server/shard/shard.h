@@ -117,11 +117,12 @@ class Shard final : public ParameterStore {
   void TakeCheckpoints(uint64_t steps, CheckpointCallback taken);
 
   // From now on, when training ends, `save` gets a checkpoint of that, or an error. The end is
-  // announced after OnEndSaved() with its step. In Recover().
+  // announced after OnEndSaved() with its step or the error. In Recover().
   void SaveEndWith(CheckpointCallback save);
-  void OnEndSaved(Step step) ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls back at once; if training is over, when that is saved, or cannot be.
-  void WhenEndIsSaved(std::function<void()> done) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnEndSaved(const absl::StatusOr<Step>& saved) ABSL_LOCKS_EXCLUDED(mu_);
+  // Calls `done` at once. If training is over, calls it when the end is saved, or cannot be saved.
+  // It gets an error if the servers go back to an earlier step before that.
+  void WhenEndIsSaved(std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(mu_);
 
   void OnDurable(Step step);  // all steps up to this one are in the journals of all servers
   void SetJournalError(const absl::Status& error);  // refuses new pushes with it, until it is OK
@@ -291,7 +292,7 @@ class Shard final : public ParameterStore {
   StepJournal* journal_ = nullptr;
   bool saves_ = false;           // checkpoints are taken by themselves
   CheckpointCallback save_end_;  // or null
-  std::vector<std::function<void()>> await_end_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::function<void(const absl::Status&)>> await_end_ ABSL_GUARDED_BY(mu_);
   absl::Time await_end_since_ ABSL_GUARDED_BY(mu_);
   std::function<void(Step)> step_listener_;
   // Only the advancing thread uses them. The last two are null before the model is known.

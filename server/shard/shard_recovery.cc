@@ -183,28 +183,35 @@ void Shard::SaveEndWith(CheckpointCallback save) {
   coordinator_.SaveEnd();
 }
 
-void Shard::OnEndSaved(Step step) {
+void Shard::OnEndSaved(const absl::StatusOr<Step>& saved) {
   {
     absl::MutexLock lock(&mu_);
-    coordinator_.OnEndSaved(step);
+    coordinator_.OnEndSaved(saved);
   }
   Advance();
 }
 
-void Shard::WhenEndIsSaved(std::function<void()> done) {
+void Shard::WhenEndIsSaved(std::function<void(const absl::Status&)> done) {
   CompletingLock lock(&mu_);
   if (await_end_.empty()) await_end_since_ = clock_.Now();
   await_end_.push_back(std::move(done));
   AnswerIfEndIsSaved(lock.completions());
 }
 
-// A server that goes down saves the end by itself.
+// A server that goes down saves the end by itself, unless another server is lost. That one may have
+// lost steps.
 void Shard::AnswerIfEndIsSaved(Completions* completions) {
   if (await_end_.empty()) return;
+  const bool waits = coordinator_.AwaitsEnd();
   const bool is_patient = clock_.Now() - await_end_since_ < kLongestSave;
-  if (coordinator_.AwaitsEnd() && !others_.stopped() && is_patient) return;
-  for (std::function<void()>& done : std::exchange(await_end_, {}))
-    completions->Add(std::move(done));
+  if (waits && !others_.stopped() && is_patient) return;
+  const bool is_lost = waits && others_.stopped();
+  const absl::Status status =
+      is_lost ? absl::UnavailableError("another server was lost before the end was saved")
+              : absl::OkStatus();
+  for (auto& done : std::exchange(await_end_, {})) {
+    completions->Add([done = std::move(done), status] { done(status); });
+  }
 }
 
 // ---- Checkpoints ----

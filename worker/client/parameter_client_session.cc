@@ -110,7 +110,7 @@ absl::Status ParameterClient::FitEncodings() {
 absl::Status ParameterClient::CheckFitStripes(uint32_t servers) {
   const Encoding* const refused = encoding_.choice.matrix_candidate();
   if (servers == 1 || refused == nullptr) return absl::OkStatus();
-  connection_->Leave(welcome_.session, {}).IgnoreError();
+  LeaveAtOnce({{}, "its --push-encoding does not fit the number of servers"}).IgnoreError();
   return MakeError(Reason::kBadArgument,
                    absl::StrCat("--push-encoding=", EncodingChoiceName(encoding_.choice), " with ",
                                 servers, " servers: auto cannot choose ", EncodingName(*refused),
@@ -281,14 +281,18 @@ absl::Status ParameterClient::Leave(const Farewell& farewell) {
   for (int broken = 0;; ++broken) {
     const absl::Status left = connection_->Leave(welcome_.session, farewell);
     if (!IsLost(left) || broken == kMaxRejoins) return left;
-    const absl::optional<JobEvent> end = EndToldBy(*connection_);
-    const bool goes_down = end.has_value() && end->kind == JobEvent::Kind::kDraining;
-    const absl::Status rejoined = goes_down ? left : Rejoin();
+    // A server that has ended the session would take one who joins again for a new process.
+    const LastWords told = LastWordsOf(*connection_);
+    const bool drains = told.end.has_value() && told.end->kind == JobEvent::Kind::kDraining;
+    const absl::Status rejoined = drains || told.evicted ? left : Rejoin();
     // The server lives, and its session has ended already. That is no error, since all pushes were
     // answered.
     const bool gone = ReasonOf(left) == Reason::kUnknownSession && farewell.results.empty();
     if (!rejoined.ok()) return gone ? absl::OkStatus() : rejoined;
-    if (welcome_.step < step_) return LostAtTheEnd(welcome_.step, step_);
+    if (welcome_.step < step_) {
+      LeaveAtOnce({{}, "the server has lost steps that this worker holds"}).IgnoreError();
+      return LostAtTheEnd(welcome_.step, step_);
+    }
   }
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 // How long the stream of a session may take to end after the server did not answer another call. It
 // goes on if only that call was lost.
-constexpr absl::Duration kLastWords = absl::Milliseconds(100);
+constexpr absl::Duration kTimeForLastWords = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -27,14 +27,21 @@ absl::Duration PauseBeforeRejoin(int attempts) {
   return std::min(kFirst * (1 << std::min(attempts - 1, kDoublings)), kLongest);
 }
 
-absl::optional<JobEvent> EndToldBy(ServerConnection& connection) {
-  absl::optional<JobEvent> told;
+LastWords LastWordsOf(ServerConnection& connection) {
+  LastWords told;
   for (;;) {
-    const auto event = connection.NextEvent(kLastWords);
-    if (!event.ok() || event->kind == JobEvent::Kind::kEvicted) return told;
-    if (event->kind == JobEvent::Kind::kDraining) return *event;
-    if (event->kind == JobEvent::Kind::kTrainingFinished) told = *event;
+    const auto event = connection.NextEvent(kTimeForLastWords);
+    if (!event.ok()) return told;
+    const JobEvent::Kind kind = event->kind;
+    const bool drains = kind == JobEvent::Kind::kDraining;
+    if (drains || kind == JobEvent::Kind::kTrainingFinished) told.end = *event;
+    told.evicted = kind == JobEvent::Kind::kEvicted;
+    if (drains || told.evicted) return told;
   }
+}
+
+absl::optional<JobEvent> EndToldBy(ServerConnection& connection) {
+  return LastWordsOf(connection).end;
 }
 
 bool IsCorrupt(const absl::Status& status) { return ReasonOf(status) == Reason::kCorruptChunk; }

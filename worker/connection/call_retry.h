@@ -29,9 +29,15 @@ bool IsLost(const absl::Status& status);
 // A payload was damaged on its way: the call may be repeated.
 bool IsCorrupt(const absl::Status& status);
 
-// After a call that IsLost(): takes the events that the server sent before the session's stream
-// broke. Returns the one that says why no step will follow: kDraining, or else kTrainingFinished.
-absl::optional<JobEvent> EndToldBy(ServerConnection& connection);
+// What the server told before the session's stream broke.
+struct LastWords {
+  absl::optional<JobEvent> end;  // why no step will follow: kDraining, or else kTrainingFinished
+  bool evicted = false;          // the server has ended the session, and goes on
+};
+
+// After a call that IsLost(): takes the events that the server sent before the stream broke.
+LastWords LastWordsOf(ServerConnection& connection);
+absl::optional<JobEvent> EndToldBy(ServerConnection& connection);  // of these, `end`
 
 }  // namespace sluice
 

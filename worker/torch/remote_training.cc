@@ -262,7 +262,9 @@ void RemoteTraining::Leave() {
 void RemoteTraining::Fail(const std::string& why) {
   if (left_) return;
   left_ = true;
-  client_->Leave({{}, why.empty() ? "it gives no reason" : why}).IgnoreError();
+  if (background_ != nullptr) background_->Drain();
+  client_->GiveUpEarly();
+  client_->LeaveAtOnce({{}, why.empty() ? "it gives no reason" : why}).IgnoreError();
 }
 
 void RemoteTraining::AwaitEndOfTraining() {

@@ -71,7 +71,9 @@ TEST_F(SecretFileTest, HoldsNothingThatAHeaderCannotCarry) {
 TEST_F(SecretFileTest, IsNoDirectory) {
   std::filesystem::create_directory(path_);
   EXPECT_EQ(chmod(path_.c_str(), 0700), 0);
-  EXPECT_THAT(ReadSecretFile(path_), HasCode(absl::StatusCode::kNotFound, HasSubstr(path_)));
+  EXPECT_THAT(ReadSecretFile(path_),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr(path_ + " is a directory, expected a regular file")));
 }
 
 }  // namespace

@@ -80,9 +80,11 @@ class SlowDiskTest : public ::testing::Test {
     file_ = file;
     blocked_ = true;
   }
-  void Unblock() {
+  // What waits, and what follows, has this outcome.
+  void Unblock(const absl::Status& outcome = absl::OkStatus()) {
     absl::MutexLock lock(&mu_);
     blocked_ = false;
+    outcome_ = outcome;
   }
 
   absl::optional<Life> life_;
@@ -94,11 +96,12 @@ class SlowDiskTest : public ::testing::Test {
     if (!absl::StrContains(path, file_)) return absl::OkStatus();
     const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !blocked_; };
     mu_.Await(absl::Condition(&free));
-    return absl::OkStatus();
+    return outcome_;
   }
 
   absl::Mutex mu_;
   bool blocked_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status outcome_ ABSL_GUARDED_BY(mu_);
   std::string file_ ABSL_GUARDED_BY(mu_) = "/journal-";
   FaultyFiles disk_;
   HookedFiles files_{disk_, [this](FileOperation operation, const std::string& path) {
@@ -185,16 +188,30 @@ TEST_F(SlowDiskTest, TheEndOfTrainingIsToldWhenItIsOnTheDisk) {
   Block("/checkpoint-");
   ASSERT_THAT(life_->world().Leave("b"), IsOk());
   absl::Notification first;
-  shard.WhenEndIsSaved([&] { first.Notify(); });
+  shard.WhenEndIsSaved([&](const absl::Status&) { first.Notify(); });
   EXPECT_TRUE(first.HasBeenNotified()) << "a has not left";
   ASSERT_THAT(life_->world().Leave("a"), IsOk());
   absl::Notification last;
-  shard.WhenEndIsSaved([&] { last.Notify(); });
+  shard.WhenEndIsSaved([&](const absl::Status&) { last.Notify(); });
   EXPECT_FALSE(last.HasBeenNotified());
   EXPECT_NE(shard.Describe().phase, Phase::kFinished);
   Unblock();
   last.WaitForNotification();
   EXPECT_TRUE(shard.Describe().end_is_saved);
+  EXPECT_EQ(shard.Describe().phase, Phase::kFinished);
+}
+
+TEST_F(SlowDiskTest, AnEndThatCannotBeSavedIsToldAllTheSame) {
+  Start(Async(1), 5, {"a"});
+  Shard& shard = life_->world().shard();
+  Block("/checkpoint-");
+  ASSERT_THAT(life_->world().Leave("a"), IsOk());
+  absl::Notification left;
+  shard.WhenEndIsSaved([&](const absl::Status&) { left.Notify(); });
+  EXPECT_FALSE(left.HasBeenNotified());
+  Unblock(absl::ResourceExhaustedError("no space"));
+  left.WaitForNotification();
+  EXPECT_FALSE(shard.Describe().end_is_saved) << "the server tries once more when it ends";
   EXPECT_EQ(shard.Describe().phase, Phase::kFinished);
 }
 
@@ -204,7 +221,7 @@ TEST_F(SlowDiskTest, NobodyWaitsForTheEndOnAServerThatGoesDown) {
   Block("/checkpoint-");
   ASSERT_THAT(life_->world().Leave("a"), IsOk());
   absl::Notification left;
-  shard.WhenEndIsSaved([&] { left.Notify(); });
+  shard.WhenEndIsSaved([&](const absl::Status&) { left.Notify(); });
   EXPECT_FALSE(left.HasBeenNotified());
   shard.FailHeldAnswers(absl::UnavailableError("down"));
   EXPECT_TRUE(left.HasBeenNotified());
