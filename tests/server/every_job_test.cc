@@ -97,7 +97,7 @@ class SteadyWorker {
 
   void Run() {
     Pull();
-    for (uint32_t round = 0; round < kRounds; ++round) {
+    for (uint32_t round = 0; !IsDone(round); ++round) {
       sequence_ = sequence_.Next();
       if (round % kWorkers == index_) BreakOff();
       Push();
@@ -111,6 +111,13 @@ class SteadyWorker {
   Step step() const { return step_; }                // the latest that it has heard of
 
  private:
+  // In `backup` a late gradient is stale. One who had made all its rounds would leave the others
+  // without a quorum, so all stop at one step.
+  bool IsDone(uint32_t round) const {
+    const bool is_backup = welcome_.consistency.mode == ConsistencyMode::kBackup;
+    return is_backup ? held_ >= Step(kRounds) : round == kRounds;
+  }
+
   PushHeader Header() const {
     PushHeader header;
     header.session = welcome_.session;
