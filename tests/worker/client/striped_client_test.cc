@@ -159,7 +159,7 @@ TEST_P(StripedClientTest, RefusesAutoWithAnEncodingOfMatrices) {
               IsError(Reason::kBadArgument,
                       HasSubstr("with 2 servers: auto cannot choose low-rank:2 there")));
   EXPECT_EQ(worlds.world(0).Counters(), "0 received: ");
-  EXPECT_EQ(worlds.world(0).shard().Sessions()[0].presence, Presence::kLeft);
+  EXPECT_EQ(worlds.world(0).shard().Sessions()[0].presence, Presence::kEvicted);
 }
 
 TEST_P(StripedClientTest, WithLosslessChoicesHasTheBitsOfOneServer) {
