@@ -17,7 +17,6 @@
 namespace sluice {
 namespace {
 
-using ::testing::_;
 using ::testing::HasSubstr;
 
 constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
