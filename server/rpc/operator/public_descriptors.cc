@@ -50,33 +50,34 @@ std::string OwnName(absl::string_view name, absl::string_view listed, absl::stri
   return absl::StartsWith(name, listed) ? absl::StrCat(own, name.substr(listed.size())) : "";
 }
 
-}  // namespace
+using FindFile =
+    const google::protobuf::FileDescriptor* (DescriptorPool::*)(const std::string&) const;
 
-bool PublicDescriptors::FindFileByName(const std::string& file, FileDescriptorProto* described) {
+// Finds the file by a public name. `listed` and `own` tell how such names differ.
+bool Find(FindFile find, const std::string& name, absl::string_view Names::*listed,
+          absl::string_view Names::*own, FileDescriptorProto* described) {
   for (const Names& names : kNames) {
-    const auto* const found =
-        Compiled().FindFileByName(OwnName(file, names.listed_folder, names.own_folder));
+    const auto* const found = (Compiled().*find)(OwnName(name, names.*listed, names.*own));
     if (found == nullptr) continue;
     Describe(*found, names, described);
     return true;
   }
-  const auto* const found = Compiled().FindFileByName(file);
+  const auto* const found = (Compiled().*find)(name);
   if (found != nullptr) found->CopyTo(described);
   return found != nullptr;
 }
 
+}  // namespace
+
+bool PublicDescriptors::FindFileByName(const std::string& file, FileDescriptorProto* described) {
+  return Find(&DescriptorPool::FindFileByName, file, &Names::listed_folder, &Names::own_folder,
+              described);
+}
+
 bool PublicDescriptors::FindFileContainingSymbol(const std::string& symbol,
                                                  FileDescriptorProto* described) {
-  for (const Names& names : kNames) {
-    const auto* const found =
-        Compiled().FindFileContainingSymbol(OwnName(symbol, names.listed, names.own));
-    if (found == nullptr) continue;
-    Describe(*found, names, described);
-    return true;
-  }
-  const auto* const found = Compiled().FindFileContainingSymbol(symbol);
-  if (found != nullptr) found->CopyTo(described);
-  return found != nullptr;
+  return Find(&DescriptorPool::FindFileContainingSymbol, symbol, &Names::listed, &Names::own,
+              described);
 }
 
 // No message of Sluice has extensions.
