@@ -130,7 +130,7 @@ TEST(ShardFamiliesTest, AWarningThatIsOverIs0) {
   figures.status.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "rises"},
                              {WarningKind::kWorkersLost, Step(4), Step(5), "lost"}};
   const auto warnings = LinesOf(figures, "sluice_training_warning");
-  EXPECT_THAT(warnings, SizeIs(7));
+  EXPECT_THAT(warnings, SizeIs(9));
   EXPECT_THAT(warnings, ::testing::Contains("sluice_training_warning{kind=\"loss_rises\"} 1"));
   EXPECT_THAT(warnings, ::testing::Contains("sluice_training_warning{kind=\"workers_lost\"} 0"));
 }

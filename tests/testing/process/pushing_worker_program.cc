@@ -284,7 +284,7 @@ absl::Status Evaluate(const Job& job, JoinRequest request, ParameterClient& clie
   const sigset_t signals = LeaveSignals();
   int signal = 0;
   sigwait(&signals, &signal);
-  return observer.Leave({{"test accuracy", parameters[0]}});
+  return observer.Leave({{{"test accuracy", parameters[0]}}});
 }
 
 absl::Status Work(const Flags& flags, const Job& job) {

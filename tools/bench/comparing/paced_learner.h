@@ -40,6 +40,7 @@ class PacedLearner final : public Learner {
   absl::Status Finish(bool stay) override { return learner_->Finish(stay); }
   absl::StatusOr<TestResult> Evaluate() override { return learner_->Evaluate(); }
   absl::Status Report(const Results& results) override { return learner_->Report(results); }
+  void Fail(const absl::Status& why) override { learner_->Fail(why); }
 
   PacedUsage usage() const;
 

@@ -211,7 +211,7 @@ absl::Status VirtualRun::ComputeAndPush(uint32_t index) {
     PulledMeans pulled(computed.means);
     pulled.Keep(worker.parameters->values.span());
     header.running_means = std::make_shared<const RunningMeans>(
-        pulled.Subtract(computed.means, absl::MakeSpan(computed.values)));
+        pulled.Subtract(computed.means, /*whole_only=*/false, absl::MakeSpan(computed.values)));
   }
   const absl::Status pushed = Push(header, Share(std::move(computed.values)));
   if (!pushed.ok()) return pushed;

@@ -9,7 +9,7 @@ from typing import Callable, Dict, Optional, Type
 _GRACE = 1.0  # seconds in which a process ends that handles an exception: then its exit code tells
 _POLL = 0.05
 
-_exceptions: Dict[Optional[int], str] = {}  # those that have ended a thread, by its number
+_exceptions: Dict[Optional[int], str] = {}  # those that have ended a thread, by its number until another has that
 
 
 def watch() -> None:
@@ -37,6 +37,11 @@ def _note(thread: Optional[int], kind: Type[BaseException], value: Optional[Base
 def exception_of(thread: Optional[int]) -> str:
     """Returns the exception that has ended the thread of that number; "" if there was none."""
     return _exceptions.get(thread, "")
+
+
+def thread_runs(thread: int) -> None:
+    """Forgets the exception of an earlier thread that had this one's number."""
+    _exceptions.pop(thread, None)
 
 
 def process_ends() -> bool:

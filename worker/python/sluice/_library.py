@@ -12,6 +12,7 @@ from sluice.errors import RemoteError, error_class
 _NAME = "libsluice.so.0"
 
 PENDING = -1
+FOREVER = -1.0  # of sluice_wait()
 OK = 0
 NOT_FOUND = 5
 RESOURCE_EXHAUSTED = 8

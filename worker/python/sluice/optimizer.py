@@ -573,6 +573,7 @@ class _Client:
         self.finish()
         self._pulls, self._leaves = pulls, leaves
         self._standing.thread = threading.get_ident()
+        _ending.thread_runs(self._standing.thread)
         self._call.begin(function, *arguments)
         return self._end()
 

@@ -82,7 +82,7 @@ void ExpectRoundTrip(uint32_t size) {
   EXPECT_EQ(header->step, Step(1));
   EXPECT_EQ(header->incarnation, Incarnation(1));
   EXPECT_TRUE(pulled == expected);
-  EXPECT_THAT(connection->Leave(welcome->session, {{"accuracy", 0.5}}), IsOk());
+  EXPECT_THAT(connection->Leave(welcome->session, {{{"accuracy", 0.5}}}), IsOk());
   EXPECT_EQ(world.shard().results(), Results({{"accuracy", 0.5}}));
   EXPECT_EQ(world.Counters(), "1 received: 1 accepted");
 }
