@@ -36,7 +36,7 @@ make_tree() {
   tree=$(dirname "$(readlink -f WORKSPACE)")
   SCRATCH=$(mktemp -d)
   trap 'rm -rf "$SCRATCH"' EXIT
-  mkdir -p "$SCRATCH"/{tools,common/base,proto/sluice/v1}
+  mkdir -p "$SCRATCH"/{tools,common/base,common/figures,proto/sluice/v1}
   cp -r "$tree"/tools/{lint,lib.sh,linting} "$SCRATCH/tools"
   cp "$tree"/{.clang-format,.clang-tidy} "$SCRATCH"
   cp "$tree/proto/buf.yaml" "$SCRATCH/proto"
@@ -54,6 +54,8 @@ tools/lint --all format         # a flag of ours
 bazel build --foreign //common/...
 ```
 MARKDOWN
+  # shellcheck disable=SC2016
+  (cd common/figures && printf '`tools/gone --no-such-flag //nowhere/...` on 2026-11-21\n' >README.md)
   printf 'int One() { return 1; }\n' >common/base/one.cc
   printf 'cc_library(\n    name = "one",\n    srcs = ["one.cc"],\n)\n' >common/base/BUILD.bazel
   printf '// One message.\nsyntax = "proto3";\n\npackage sluice.v1;\n\n// A message.\nmessage One {}\n' \

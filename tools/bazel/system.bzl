@@ -36,7 +36,6 @@ _PKG_CONFIG = {
 
 # Target name -> link flags, for what comes without a pkg-config file.
 _PLAIN = {
-    "benchmark": ["-lbenchmark"],
     "cli11": [],
     "gtest": ["-lgmock", "-lgtest"],
     "gtest_main": ["-lgmock", "-lgtest_main", "-lgtest"],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains in virtual time with each remedy and each number of workers, and prints the accuracy.
 
-tools/bench/learning --virtual starts it, and its --help tells of the flags.
+tools/bench/learning starts it, and its --help tells of the flags.
 """
 
 import argparse
@@ -103,7 +103,7 @@ def names(text):
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="tools/bench/learning --virtual", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="tools/bench/learning", allow_abbrev=False)
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--model", choices=sorted(MODELS), default="lenet")
     parser.add_argument("--workers", type=numbers, default=[1, 2, 4, 8, 16, 32])

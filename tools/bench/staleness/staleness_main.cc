@@ -1,5 +1,5 @@
 // staleness_main: trains one model with a server and many workers in virtual time, and prints what
-// came of it in one line. tools/bench/learning --virtual starts it.
+// came of it in one line. tools/bench/learning starts it.
 //
 // Exit codes: 0 done, also if training diverged; 1 failed; 2 bad command line.
 

@@ -1,4 +1,4 @@
-// What tools/bench/training reads of sluice_train.
+// What sluice_train --pace prints.
 
 #include <string>
 
@@ -24,7 +24,7 @@ Words Train(const std::string& role) {
           "--no-test"};
 }
 
-TEST(TrainingTest, TellsThePaceOfOneProcess) {
+TEST(PaceTest, TellsThePaceOfOneProcess) {
   const auto train = Start(Train("single"));
   EXPECT_THAT(train->Wait(kMeasurement), IsOkAndHolds(0)) << train->output();
   EXPECT_THAT(
@@ -33,7 +33,7 @@ TEST(TrainingTest, TellsThePaceOfOneProcess) {
   EXPECT_THAT(LinesWith(train->output(), "test accuracy"), IsEmpty());
 }
 
-TEST(TrainingTest, TellsThePaceOfOneWorkerOfAJob) {
+TEST(PaceTest, TellsThePaceOfOneWorkerOfAJob) {
   const auto job = Mpirun({{3, Train("job")}});
   EXPECT_THAT(job->Wait(kMeasurement), IsOkAndHolds(0)) << job->output();
   EXPECT_THAT(
