@@ -46,8 +46,8 @@ struct ServerOptions {
   // If true, Serve() returns when all workers and observers have gone (Roster::CheckFinished()). If
   // false, it waits for more workers.
   bool exit_when_finished = true;
-  // Under a launcher: whether only servers are left of all ranks. Then nobody joins any more.
-  // Empty: nobody knows.
+  // Returns whether all ranks of the launch that still run are servers. No worker can join then.
+  // Empty: there is no launch, or its ranks are on several nodes, so that nobody can tell.
   std::function<bool()> is_left_alone;
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;

@@ -18,16 +18,16 @@ class StepWaitLog {
   // A line is due when a wait has lasted for `threshold`, and again each time it has doubled.
   explicit StepWaitLog(absl::Duration threshold) : threshold_(threshold) {}
 
-  // The line, if one is due: "step 17 has waited 5.0s for worker-2 (last seen 4.1s ago, 0 bytes of
-  // its push here)", or "step 17 has waited 5.0s for server 2 of 3". Also if there are parameters
-  // and no worker, but others are to join.
+  // Returns the line if one is due: "step 17 has waited 5.0s for worker-2 (last seen 4.1s ago, 0
+  // bytes of its push here)", or "step 17 has waited 5.0s for server 2 of 3". A job that has
+  // parameters, but no worker, and that expects workers to join, counts as a step that waits.
   absl::optional<std::string> Look(const ShardStatus& state);
 
  private:
   const absl::Duration threshold_;
-  absl::optional<absl::Time> since_;     // begin of the latest wait
-  absl::optional<absl::Time> deserted_;  // since when nobody is there whom training waits for
-  absl::Duration next_;                  // its length when the next line is due
+  absl::optional<absl::Time> since_;     // when the latest wait began
+  absl::optional<absl::Time> deserted_;  // since when the job has had no worker
+  absl::Duration next_;                  // the next line is due when the wait has this length
 };
 
 }  // namespace sluice

@@ -62,8 +62,8 @@ bool NeedsPushes(const JobFlags& flags);
 // needs no --lr-total-steps.
 void SetPushes(uint64_t pushes, JobFlags& flags);
 
-// Sets that training ends sooner: after so many pushes of each worker, or when the parameters have
-// reached a step. 0: it does not.
+// Tells that training may end before the pushes of SetPushes(): after so many pushes of each
+// worker, or when the parameters have reached that step. 0: it does not.
 void SetSoonerEnd(uint64_t pushes_of_each, uint64_t last_step, JobFlags& flags);
 
 }  // namespace sluice

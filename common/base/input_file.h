@@ -1,6 +1,6 @@
-// Opens the files that programs read. No file can stop a program: it must be a regular one, since
-// nobody may ever write to a named pipe, and a device may have no end. A symbolic link to a regular
-// file is one, too.
+// Opens the files that programs read. A file must be a regular file, or a symbolic link to one. A
+// program could wait for ever for other files: perhaps nobody writes to a named pipe, and a device
+// may have no end.
 
 #ifndef SLUICE_COMMON_BASE_INPUT_FILE_H_
 #define SLUICE_COMMON_BASE_INPUT_FILE_H_
@@ -17,21 +17,24 @@ namespace sluice {
 
 struct InputFile {
   FileDescriptor descriptor;
-  struct stat facts = {};
+  struct stat facts = {};  // of the open file
 };
 
-// OK if these are the facts of a regular file. INVALID_ARGUMENT says what `path` is instead.
+// Returns OK if `facts` are those of a regular file. INVALID_ARGUMENT says what kind of file `path`
+// is.
 absl::Status CheckRegular(const std::string& path, const struct stat& facts);
 
-// Opens a file to read, without waiting for another process. INVALID_ARGUMENT if it is not a
-// regular one; other errors are those of open(2), for example NOT_FOUND. All name the path.
+// Opens a file for reading. It never waits for another process. INVALID_ARGUMENT if it is not a
+// regular file. Other errors are those of stat(2) and open(2), for example NOT_FOUND. All name the
+// path.
 absl::StatusOr<InputFile> OpenInput(const std::string& path);
 
-// Returns all bytes of a file. INVALID_ARGUMENT if there are more than `most`.
+// Returns all bytes of a file. INVALID_ARGUMENT if it has more than `most` bytes. Other errors are
+// those of read(2).
 absl::StatusOr<std::string> ReadInput(const InputFile& file, const std::string& path,
                                       uint64_t most);
 
-// OpenInput() and ReadInput().
+// Calls OpenInput() and ReadInput().
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t most);
 
 }  // namespace sluice

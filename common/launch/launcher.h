@@ -1,4 +1,4 @@
-// The process that launched this rank: mpirun, its daemon on another node, or srun's.
+// The process that launched this rank: mpirun, or the daemon of mpirun or srun on this node.
 
 #ifndef SLUICE_COMMON_LAUNCH_LAUNCHER_H_
 #define SLUICE_COMMON_LAUNCH_LAUNCHER_H_
@@ -11,16 +11,18 @@
 
 namespace sluice {
 
-// A value. Any thread may use it.
+// A plain value. Any thread may use it.
 class Launcher {
  public:
-  // The nearest process above this one that is no part of the rank, as a shell is that starts the
-  // program. Absent if this process was started by hand, or if /proc does not tell.
+  // Finds the launcher: the nearest ancestor of this process that does not belong to the rank. A
+  // shell that the launcher runs, and that runs the program, belongs to the rank. Absent if this
+  // process was started by hand, or if /proc does not tell.
   static absl::optional<Launcher> Find();
 
   pid_t pid() const { return pid_; }
 
-  // How many processes it has started on this node that still run. 0 if the system does not tell.
+  // How many of the processes that the launcher has started on this node still run. 0 if the system
+  // does not tell.
   uint32_t Running() const;
 
  private:
@@ -29,18 +31,18 @@ class Launcher {
   pid_t pid_;
 };
 
-// Ends this process when its launcher has ended. A launcher that is killed by SIGKILL tells its
-// ranks nothing. Then this process gets SIGTERM, as the launcher would have sent it: a server
-// drains and saves, and a supervisor passes it on.
+// Ends this process when its launcher has ended. A launcher that is killed by SIGKILL cannot end
+// its ranks. So this process sends SIGTERM to itself, as the launcher would have done: a server
+// then drains and saves, and a supervisor passes the signal on.
 //
-// Until NoteRanksMet() it also ends this process if all other ranks have ended, for which MPI would
-// wait for ever. It knows that only if Open MPI has started all ranks on this node.
+// Before NoteRanksMet(), this process also ends when all other ranks have ended, because MPI would
+// wait for them for ever. That works only if Open MPI has started all ranks on this node.
 //
-// Starts a thread that receives no signals and lives as long as the process. Does nothing without a
-// launcher. Call it once.
+// Starts a thread that receives no signals and lives as long as the process. Does nothing if there
+// is no launcher. Call it once.
 void EndWithLauncher();
 
-// All ranks have initialised MPI.
+// All ranks have initialised MPI. From now on, this process may outlive the other ranks.
 void NoteRanksMet();
 
 }  // namespace sluice

@@ -1,7 +1,10 @@
-// All that MPI does for a job: it tells rank, size and node, makes one rank's error known to all,
-// takes a note of each rank to rank 0, broadcasts one blob, and hands another one to some ranks.
-// Then it is finalized, unless a program of the launch had initialised it before: then it stays the
-// program's, which finalizes it, and ranks that had not initialised it finalize it when they exit.
+// All that MPI does for a job. It tells each rank its number, node and the number of ranks. It
+// tells all ranks if one has an error. It brings a note of each rank to rank 0, broadcasts one
+// blob, and hands another blob to some ranks.
+//
+// Then each rank finalizes MPI, unless a program of the launch had initialised it before. In that
+// case the ranks whose program initialised MPI leave it to their program. The other ranks finalize
+// MPI when they exit.
 //
 // The only code that uses MPI. Modelled on gloo (gloo/mpi/context.cc): init, rank, size, one
 // exchange.
@@ -58,11 +61,13 @@ using BlobsMaker =
 // Whether an MPI launcher (mpirun, srun) started this process.
 bool LaunchedByMpi();
 
-// Initialises MPI, unless the program has, calls `check` on every rank and then `make_blob` on rank
-// 0, broadcasts the blob, and finalizes MPI, unless a program uses it. Every rank calls this once,
-// from its main thread. If a call fails, no further call is made, and every rank returns an error
-// with the code and the message of the lowest rank that failed; common/launch/failure.h tells who
-// prints it. FAILED_PRECONDITION if MPI fails, or was finalized before.
+// Initialises MPI, unless the program has done so. Calls `check` on every rank and then `make_blob`
+// on rank 0, and broadcasts the blob. Finalizes MPI, unless a program uses it. Every rank calls
+// this once, from its main thread.
+//
+// If a call of `check` or `make_blob` fails, no further call is made. Every rank then returns an
+// error with the code and the message of the lowest rank that failed. common/launch/failure.h
+// decides which rank prints it. FAILED_PRECONDITION if MPI fails, or was finalized before.
 absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const RankCheck& check, const BlobMaker& make_blob);
 
 // The same with a note of this rank to rank 0, and with blobs that depend on the notes.

@@ -68,19 +68,20 @@ class Supervisor {
   // The socket to the program that runs now.
   const SupervisorSocket& socket() const { return socket_; }
 
-  // Waits until the program has ended, and starts it again with `brief` as its first message,
-  // unless, counted over all calls,
-  // - it ended with 0, or with a code for which `is_final` returns true;
-  // - it was started again `max_restarts` times already; or
-  // - a signal asked this process or the program to end (SIGTERM, SIGINT, SIGHUP or SIGQUIT). A
-  //   signal to this process is passed on to the program.
-  // If the program ran for less than `short_life`, pauses for that time before it starts it again.
-  // A signal that asks this process to end also ends the pause.
-  // Returns the last exit code, or 128 + the signal that ended the program; nothing if the program
-  // runs again.
+  // Waits until the program has ended. Then starts it again, and sends it `brief` as the first
+  // message. It does not start the program again if
+  // - the program ended with 0, or with a code for which `is_final` returns true;
+  // - all calls together have started it again `max_restarts` times; or
+  // - a signal has asked this process or the program to end: SIGTERM, SIGINT, SIGHUP or SIGQUIT.
+  //   Such a signal to this process is passed on to the program.
+  // If the program ran for less than `short_life`, pauses for that time before the restart. A
+  // signal that asks this process to end also ends the pause.
+  //
+  // Returns nothing if the program runs again. Otherwise returns its exit code, or 128 + the number
+  // of the signal that ended it.
   absl::optional<int> AwaitEnd(const std::string& brief, uint32_t max_restarts,
                                bool (*is_final)(int code));
-  // The same until the program does not run again.
+  // Calls AwaitEnd() until the program does not run again. Returns its last code.
   int Run(const std::string& brief, uint32_t max_restarts, bool (*is_final)(int code));
 
  private:

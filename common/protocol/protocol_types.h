@@ -69,9 +69,9 @@ struct Welcome {
   // skips the batches of these pushes.
   uint64_t pushes_before = 0;
   uint64_t lost_steps = 0;        // steps that an earlier incarnation had made, and that are lost
-  bool late = false;              // training began without this worker, which came too late
+  bool late = false;              // training began before this worker came
   LearningRateSchedule schedule;  // workers apply it to their local steps
-  // The pushes of each worker, by its index, in earlier launches with other numbers of workers.
+  // For each earlier launch with another number of workers: the pushes of each worker, by index.
   std::vector<std::vector<uint64_t>> earlier_launches = {};
   // The addresses of the servers, each of which holds one stripe; the first decides. Empty: the one
   // server holds the whole vector.

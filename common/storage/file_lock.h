@@ -23,7 +23,7 @@ class FileLock {
   static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path,
                                                         const std::string& owner);
 
-  // Writes another owner into the file.
+  // Replaces the owner's line in the file.
   absl::Status NameOwner(const std::string& owner) const;
 
   // Whether any process, this one included, holds the lock; false if there is no such file. It does

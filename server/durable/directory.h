@@ -74,13 +74,13 @@ class DurableDirectory {
       const DurableOptions& options, FileSystem& files = RealFileSystem());
   ~DurableDirectory();
 
-  // Whether a directory in which another server found these files belongs to the same job: see
+  // Returns OK if another server of the job may have these files in its directory: see
   // CheckOneJob().
   absl::Status CheckOther(uint32_t server, const FoundFiles& found) const {
     return CheckOneJob(first_, server, found);
   }
-  // Removes what earlier incarnations have left unfinished, and what nobody needs any more. Before
-  // anything is written. Errors are FileSystem's.
+  // Removes files that earlier incarnations have not finished, and files that nobody needs any
+  // more. Call it before anything is written. Errors are FileSystem's.
   absl::Status RemoveLeftovers();
 
   // The newest checkpoint of the earlier incarnations; null if there is none.

@@ -1,6 +1,6 @@
-// The directories of a job's servers belong together. A server that starts looks first at what is
-// in them: if one is lost, is another server's, or is older than the others, a job that went on
-// would replace what is left.
+// Before a job continues, checks that the directories of its servers belong together. One of them
+// may be lost, may be another server's, or may be older than the others. If the job continued then,
+// its servers would replace files that are still good.
 
 #ifndef SLUICE_SERVER_DURABLE_ONE_JOB_H_
 #define SLUICE_SERVER_DURABLE_ONE_JOB_H_
@@ -17,23 +17,22 @@
 
 namespace sluice {
 
-// Looks at a directory, and changes nothing. It reads the headers of the newest files. Errors are
+// Finds the newest files in a directory, and reads their headers. It changes no file. Errors are
 // FileSystem's.
 absl::StatusOr<FoundFiles> FindFiles(FileSystem& files, const std::string& directory);
 
-// What the first server's directory says.
+// What the first server knows from its own directory.
 struct FirstDirectory {
   std::string path;
-  uint32_t servers = 1;  // of the job that starts
-  std::string job_id;    // empty: it knows no job
-  Incarnation next;      // the number of the incarnation that begins
-  // The number of servers that have saved the checkpoint from which the job continues; 0: there is
-  // none.
+  uint32_t servers = 1;  // how many servers the job has now
+  std::string job_id;    // empty: the directory names no job
+  Incarnation next;      // the number of the incarnation that begins now
+  // How many servers saved the checkpoint from which the job continues. 0: there is no checkpoint.
   uint32_t saved_by = 0;
 };
 
-// Whether what was found in the directory of server `server`, 0 is the first, may be there.
-// DATA_LOSS says what was found where, what is missing, and what to do.
+// Returns OK if these files may be in the directory of server `server`, where 0 is the first
+// server. DATA_LOSS says what was found where, what is missing, and what to do.
 absl::Status CheckOneJob(const FirstDirectory& first, uint32_t server, const FoundFiles& found);
 
 }  // namespace sluice

@@ -24,16 +24,16 @@ namespace sluice {
 // incarnation.
 class StripeDirectory final : public StripeStorage {
  public:
-  // Locks the directory, creates it if necessary, and looks at its files; it changes none.
-  // FAILED_PRECONDITION names the server that holds it. UNAVAILABLE if it cannot be made or read.
-  // `files` outlives it.
+  // Locks the directory, creates it if necessary, and finds its files. It changes no file.
+  // FAILED_PRECONDITION names the server that holds the directory. UNAVAILABLE if the directory
+  // cannot be made or read. `files` outlives this object.
   static absl::StatusOr<std::unique_ptr<StripeDirectory>> Open(FileSystem& files,
                                                                const std::string& directory,
                                                                StripePlace place,
                                                                Durability durability);
 
   const FoundFiles& found() const { return found_; }
-  // The job that this server follows: the lock names it.
+  // This server follows that job. The file of the lock names it from now on.
   void NoteJob(const std::string& job_id);
 
   absl::StatusOr<uint64_t> Save(const TakeCheckpoint& checkpoint, const Layout& whole,

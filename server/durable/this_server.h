@@ -1,4 +1,5 @@
-// The lock with which a server takes a directory for itself, and how it names itself there.
+// The file that a server locks, so that no other server uses its directory, and the text that it
+// writes there about itself.
 
 #ifndef SLUICE_SERVER_DURABLE_THIS_SERVER_H_
 #define SLUICE_SERVER_DURABLE_THIS_SERVER_H_
@@ -9,10 +10,11 @@
 
 namespace sluice {
 
-// The name of the first server's lock. Another server's is LOCK-<its index>.
+// The name of the file that the first server locks. Another server locks LOCK-<its index>.
 inline constexpr char kLockName[] = "LOCK";
 
-// "process 12 on HOST, server 1 of 2 of job J". An empty job, and the only server, are left out.
+// Describes this process: "process 12 on HOST, server 1 of 2 of job J". The text has no server if
+// the job has one server, and no job if `job_id` is empty.
 std::string ThisServer(StripePlace place, const std::string& job_id);
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
-// The calls that wait at a holder for the sequencer's log: streams at their headers, and pulls. It
-// bounds them, also those of sessions that the log has not opened (yet).
+// Keeps workers' calls at a holder until the sequencer's log reaches them. Such calls are pulls,
+// and streams that have brought only their header. This class limits how many calls wait, also
+// those of sessions that the log has not opened.
 
 #ifndef SLUICE_SERVER_HOLDER_EARLY_CALLS_H_
 #define SLUICE_SERVER_HOLDER_EARLY_CALLS_H_
@@ -20,14 +21,16 @@
 
 namespace sluice {
 
-// Id is PushId or PullId, Name the name that goes with it, and Call what answers the call. A call
-// waits as long as it is in here: who takes it out answers it, or drops it. Externally
-// synchronized.
+// Id is PushId or PullId. Name is PushName or PullName. Call holds the callback that answers the
+// call. A call waits as long as this object keeps it. Whoever takes it out answers it or drops it.
+// Externally synchronized.
 template <typename Id, typename Name, typename Call>
 class EarlyCalls {
  public:
+  // The most calls of one session.
   static constexpr size_t kMostOfSession = 64;
-  // Of all sessions that are not open. They end at the second TakeUnknown().
+  // The most calls of all sessions that are not open. A call that is here at two TakeUnknown() ends
+  // at the second one.
   static constexpr size_t kMostUnknown = 4096;
 
   struct Ended {
@@ -35,23 +38,26 @@ class EarlyCalls {
     absl::Status why;  // UNKNOWN_SESSION
   };
 
-  // The log's sessions have the kMostSessions numbers after `base`. Takes out the calls of others,
-  // which are of an earlier incarnation.
+  // Sessions of the sequencer's incarnation have the kMostSessions numbers after `base`. Takes out
+  // the calls of all other sessions, because they belong to an earlier incarnation. From now on,
+  // Add() refuses such calls.
   std::vector<Ended> TakeEarlier(SessionId base) {
     base_ = base;
     return TakeIf([this](SessionId session, Waiting&) { return IsOfEarlier(session); });
   }
 
-  // Takes out the calls of unknown sessions that were here at the last time.
+  // Takes out the calls whose sessions are not open, if they were already here at an earlier
+  // TakeUnknown().
   std::vector<Ended> TakeUnknown() {
     return TakeIf([](SessionId /*session*/, Waiting& call) {
       return call.unknown && std::exchange(call.old, true);
     });
   }
 
-  // The call waits from now on. BAD_ARGUMENT if one with this name waits already, or too many of
-  // its session do; UNKNOWN_SESSION if too many of unknown sessions do, or the log never opens its
-  // session. Then the caller still has `call`.
+  // Keeps the call. After an error the caller still has `call`:
+  // - BAD_ARGUMENT if a call with this name waits already, or kMostOfSession calls of its session.
+  // - UNKNOWN_SESSION if its session belongs to an earlier incarnation, or if the session is not
+  //   open and kMostUnknown calls of such sessions wait.
   absl::StatusOr<Id> Add(const Name& name, Call& call, bool session_is_open) {
     if (IsOfEarlier(name.session)) return Unknown(name.session);
     if (calls_.count(name) > 0) return Refused(name, "is used by a call that waits");
@@ -64,7 +70,7 @@ class EarlyCalls {
     return last_;
   }
 
-  // Take out one call, unless it was taken out before.
+  // Take out one call. Absent if no such call waits, for example because it was taken out before.
   absl::optional<Call> Take(Id id) {
     const auto name = names_.find(id);
     return name == names_.end() ? absl::nullopt : Take(Name(name->second));
@@ -74,7 +80,7 @@ class EarlyCalls {
     return found == calls_.end() ? absl::nullopt : absl::make_optional(Remove(found));
   }
 
-  // Takes out those that the session of `last` has under this or a lower name.
+  // Takes out the calls of last.session whose names are not higher than `last`.
   std::vector<Call> TakeUpTo(const Name& last) {
     std::vector<Call> taken;
     const auto end = calls_.upper_bound(last);
@@ -82,7 +88,7 @@ class EarlyCalls {
     return taken;
   }
 
-  // The session is open from now on.
+  // The log has opened the session. TakeUnknown() leaves its calls here from now on.
   void Open(SessionId session) {
     for (auto it = BeginOf(session); IsOf(session, it); ++it) {
       unknown_ -= it->second.unknown ? 1 : 0;
@@ -96,8 +102,8 @@ class EarlyCalls {
   struct Waiting {
     Id id;
     Call call;
-    bool unknown = false;  // the session
-    bool old = false;      // whether TakeUnknown() has seen it
+    bool unknown = false;  // the session is not open
+    bool old = false;      // TakeUnknown() has seen this call
   };
   using Calls = std::map<Name, Waiting>;
 
@@ -153,7 +159,7 @@ class EarlyCalls {
   Id last_;
   Calls calls_;
   std::map<Id, Name> names_;  // of the same calls
-  size_t unknown_ = 0;
+  size_t unknown_ = 0;        // calls whose session is not open
 };
 
 }  // namespace sluice

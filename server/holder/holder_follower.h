@@ -67,14 +67,16 @@ class HolderFollower {
   // Executes the next command of the log. One thread at a time; all other methods: any thread.
   void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A worker's stream has brought its header. `start` is called once, when the push is admitted; an
-  // attempt has one stream. The stream waits at its header until then. CANCELLED if the sequencer
-  // has dropped it, or has gone on to a later push of the session; UNKNOWN_SESSION if the session
-  // has ended, or is never opened. The stream gets the same error if the drop, or the session's
-  // end, came first. BAD_ARGUMENT if too many wait (early_calls.h). `cancel`, if any, may be called
-  // from then on until EndPush() has returned, if the push is dropped or its session ends. Returns
-  // an id for CancelPush(), or 0 if the stream did not wait: `start` was called before this
-  // returned.
+  // A worker's stream has brought its header. An attempt has one stream. The stream waits at its
+  // header until the push is admitted. Then `start` is called, once. Errors of `start`:
+  // - CANCELLED if the sequencer drops the push, or goes on to a later push of the session
+  // - UNKNOWN_SESSION if the session ends, or the log does not open it
+  // - BAD_ARGUMENT if too many calls wait (early_calls.h)
+  // The first two errors are the same if their cause came before the stream.
+  //
+  // If the push is dropped or its session ends between its admission and the end of EndPush(),
+  // `cancel` is called, unless it is null. Returns an id for CancelPush(). Returns 0 if the stream
+  // did not wait: `start` was then called before this returned.
   PushId BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start,
                    std::function<void()> cancel = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
   // The call of a stream that waits at its header has ended. Returns whether it waited: then
@@ -92,10 +94,8 @@ class HolderFollower {
   // The call of a pull that waits has ended. Returns whether it waited, as CancelPush() does.
   bool CancelPull(PullId id) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The log's sessions have the numbers after `base`. Ends what waits for others, now and from now
-  // on: UNKNOWN_SESSION.
+  // See HeldStripe.
   void EndEarlier(SessionId base) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends what waits for a session of which the log says nothing, at the second call.
   void EndUnknown() ABSL_LOCKS_EXCLUDED(mu_);
 
   // EndJob's, once it has come.
@@ -179,7 +179,7 @@ class HolderFollower {
   std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);  // their streams have not come
   std::map<PushId, Arrival> arriving_ ABSL_GUARDED_BY(mu_);
   EarlyPulls pulls_ ABSL_GUARDED_BY(mu_);                         // not released yet
-  std::map<PullName, PullResult> released_ ABSL_GUARDED_BY(mu_);  // that have not come
+  std::map<PullName, PullResult> released_ ABSL_GUARDED_BY(mu_);  // their calls have not come
   // Only the executor's tasks use them, once the model is open.
   ModelExecutor* model_ = nullptr;        // the holder's
   std::unique_ptr<PendingPush> last_;     // the step's last gradient

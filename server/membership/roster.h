@@ -29,40 +29,42 @@ namespace sluice {
 // and to `owner`, through the Completions of the call that caused them.
 class Roster {
  public:
-  // How long observers of before may stay away.
+  // How long a server that continues a finished training waits for the observers that were there
+  // when it was finished.
   static constexpr absl::Duration kObserversReturn = absl::Minutes(10);
 
   Roster(const ShardOptions& options, JobListener owner);
 
   // Opens a session that takes part from step `active_from`. The layout and optimizer of the first
   // worker become the job's; before that, an observer gets NOT_INITIALIZED. NAME_TAKEN if another
-  // process that runs has the name. WRONG_JOB,
-  // LAYOUT_MISMATCH or OPTIMIZER_MISMATCH if a request does not match the job. MODEL_TOO_LARGE or
-  // BAD_OPTIMIZER if the server cannot run the model. Other errors are SessionTable::Open()'s.
+  // process has the name and still runs. WRONG_JOB, LAYOUT_MISMATCH or OPTIMIZER_MISMATCH if a
+  // request does not match the job. MODEL_TOO_LARGE or BAD_OPTIMIZER if the server cannot run the
+  // model. Other errors are SessionTable::Open()'s.
   absl::StatusOr<const SessionRecord*> Join(const JoinRequest& request, JobListener listener,
                                             Step active_from, absl::Time now,
                                             Completions* completions);
 
-  // Loads the members of a checkpoint. Before the first Join(). Training has started if the
-  // checkpoint is of a later step than 0. In an incarnation that goes on (ShardOptions::goes_on) it
-  // has also started at step 0, unless the checkpoint was saved before all expected workers had
-  // joined: then those are waited for again, but no longer than one lease.
+  // Loads the members of a checkpoint. Call it before the first Join().
   //
-  // If the checkpoint says that training was finished, and observers were there or this is the same
-  // launch, training is finished until a worker joins. kDeserted then waits until those observers
-  // have come and gone, but at most kObserversReturn.
+  // If the checkpoint is of a later step than 0, it calls ResumeTraining(). At step 0 it does so
+  // only in an incarnation that goes on (ShardOptions::goes_on), and only if all expected workers
+  // had joined when the checkpoint was saved. If they had not, such an incarnation waits for them
+  // again, but at most one lease.
+  //
+  // A checkpoint may say that training was finished. Training is then finished here, too, until a
+  // worker joins, if the checkpoint names observers or this is the same launch. kDeserted is sent
+  // when those observers have come and gone, or after kObserversReturn.
   void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
-  // Training goes on after the checkpoint. Marks it as started if the checkpoint has open workers,
-  // because the earlier incarnation had applied a step. Its workers do not wait for
-  // `expected_workers` again.
+  // Training continues where an earlier incarnation was. If open workers were restored, training
+  // counts as started, so they do not wait for `expected_workers` again.
   void ResumeTraining();
 
-  // An earlier incarnation has made steps that are lost.
+  // An earlier incarnation has made steps that are lost. So Update() knows that training had begun.
   void NoteLostSteps() { resumes_ = true; }
 
-  // After the last member was restored. If the job was launched with another number of workers
-  // before, what they have pushed is put into earlier_launches(), and counts for nobody's place in
-  // the data any more.
+  // Call it when all members are restored. If the job was launched with another number of workers
+  // before, it moves what those workers have pushed into earlier_launches(). After that, these
+  // pushes do not count for any worker's place in the data.
   void BeginLaunch();
 
   // Renews the session's lease. UNKNOWN_SESSION if the session is not open.
@@ -83,15 +85,15 @@ class Roster {
   // open session has that name.
   absl::Status Ban(const std::string& worker, absl::Time now, Completions* completions);
 
-  // Evicts sessions whose lease ended, and starts training when the expected workers have joined or
-  // the start timeout is over. If an earlier incarnation has made steps, training counts as started
-  // also when all that have come in this one have been gone for one lease: the others may have left
-  // the earlier one. Call it after every change and periodically.
+  // Evicts sessions whose lease ended. Starts training when the expected workers have joined, or
+  // when the start timeout is over. If an earlier incarnation has made steps, training also counts
+  // as started when all workers that have joined this one have been gone for one lease, because the
+  // others may have left the earlier one. Call it after every change and periodically.
   void Update(absl::Time now, Completions* completions);
 
-  // Whether training has started and every worker has gone; CheckFinished() announces it. Also if
-  // every worker that has come was lost before training has started, and the wait for the others
-  // has no limit.
+  // Whether training has started and every worker has gone. CheckFinished() announces that.
+  // Training that has not started is over, too, if every worker that has joined was evicted and
+  // there is no start timeout, because it would wait for the other workers for ever.
   bool IsOver(absl::Time now) const;
   // Announces the end of training, once, when every worker has gone, and sends kDeserted to the
   // owner when every observer has gone too. `step` is the final step. A session has gone
@@ -120,12 +122,13 @@ class Roster {
   uint32_t CountLate() const;
   // Whether training has started and every worker has gone.
   bool finished() const { return finished_; }
-  // Whether that is so because it was when the checkpoint was saved.
+  // Whether training is finished because an earlier incarnation had finished it.
   bool ended_before() const { return ended_before_ && finished_; }
-  // The same as finished(), also if workers have joined since.
+  // Whether training was finished once. It stays true if workers have joined since.
   bool has_finished() const { return has_finished_; }
-  // By which the data is shared: those of this launch, after BeginLaunch().
+  // The data is divided among so many workers. After BeginLaunch(): the workers of this launch.
   uint32_t launched_workers() const { return launched_workers_; }
+  // For each earlier launch with another number of workers: the pushes of each worker, by index.
   const std::vector<std::vector<uint64_t>>& earlier_launches() const { return earlier_launches_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
@@ -145,7 +148,7 @@ class Roster {
   const JobListener owner_;
   SessionTable sessions_;
   std::shared_ptr<const Layout> layout_;
-  // Never null. Shared with those whom Describe() told of it.
+  // Never null. Describe() shares it.
   std::shared_ptr<const OptimizerConfig> optimizer_ = std::make_shared<const OptimizerConfig>();
   uint32_t launched_workers_;
   std::vector<std::vector<uint64_t>> earlier_launches_;
@@ -157,7 +160,7 @@ class Roster {
   bool has_finished_ = false;
   bool ended_before_ = false;
   bool resumes_ = false;                // an earlier incarnation has made steps
-  std::vector<std::string> observers_;  // that are to return then
+  std::vector<std::string> observers_;  // that a finished training waits for, by name
   absl::Time observers_until_ = absl::InfinitePast();
   bool deserted_ = false;  // finished, and every observer has gone
 };

@@ -87,7 +87,8 @@ class SessionTable {
   // whose session was open get a lease to join again.
   void Restore(const std::vector<SessionRecord>& workers, bool forgot_workers, Step step,
                absl::Time now);
-  // The launch with that number of workers, not 0, is over. Returns the pushes of each, by index.
+  // The launch with that number of workers, which is not 0, is over. Returns the pushes of each
+  // worker, by index.
   std::vector<uint64_t> EndLaunch(uint32_t workers);
   // Loads one worker of a journaled step. Adds its answers to those of the same process.
   void RestoreWorker(const SessionRecord& worker, Step step, absl::Time now);

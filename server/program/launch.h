@@ -44,8 +44,10 @@ struct Launch {
 // exit code. If `check` fails on a rank, or rank 0 cannot start its server, every rank gets the
 // error; ReportFailure() prints it on one of them. If another server cannot start, only its rank
 // gets the error.
-// `name` is the one that this rank was given as a worker, empty if none. INVALID_ARGUMENT if two
-// workers have the same, or if --workers is another number than that of the workers.
+//
+// `name` is the name that this rank was given as a worker. Empty: it was given none.
+// INVALID_ARGUMENT if two workers have one name, or if --workers differs from the number of
+// workers.
 absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place,
                                         const std::string& name, const RankCheck& check);
 

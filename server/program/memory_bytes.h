@@ -1,5 +1,6 @@
-// The memory that this process may use. It is the machine's memory, or less in a container or batch
-// job whose control group (cgroup) has a limit, or in a shell with one (ulimit -v, ulimit -d).
+// The memory that this process may use: the machine's memory, or less if a limit is lower. A
+// container or a batch job may have a limit in its control group (cgroup), a shell in ulimit -v and
+// ulimit -d.
 
 #ifndef SLUICE_SERVER_PROGRAM_MEMORY_BYTES_H_
 #define SLUICE_SERVER_PROGRAM_MEMORY_BYTES_H_
@@ -9,11 +10,14 @@
 
 namespace sluice {
 
-// Returns the machine's memory, or the lowest limit of this process's control group and its parents
-// if that is less. Reads cgroup v2 (memory.max) and v1 (memory.limit_in_bytes). Or what is left by
-// the limits of address space and data, when the process has its code, its libraries and the stacks
-// of a server's threads. A file that is missing or has no number sets no limit. Tests pass the
-// `root` under which the files lie.
+// Returns the least of these, in bytes:
+// - the machine's memory
+// - the limits of this process's control group and of its parents, in cgroup v2 (memory.max) or v1
+//   (memory.limit_in_bytes)
+// - each limit of ulimit, less what the process uses of it already, and less the stacks of the
+//   threads that a server starts
+// A file that is missing or has no number sets no limit. Tests pass the `root` under which the
+// files lie.
 uint64_t MemoryBytes(const std::string& root = "");
 
 }  // namespace sluice

@@ -27,7 +27,7 @@ std::vector<uint32_t> ChooseServerRanks(const std::vector<RankNote>& notes, uint
 absl::Status CheckNames(const std::vector<RankNote>& notes,
                         const std::vector<uint32_t>& server_ranks);
 
-// The notes by rank. DATA_LOSS if one is none.
+// Decodes the ranks' notes, which are in the order of ranks. DATA_LOSS if a text is not a note.
 absl::StatusOr<std::vector<RankNote>> DecodeNotes(const std::vector<std::string>& notes);
 
 // The index of this rank among those that serve, or among those that do not. Absent if it is one of

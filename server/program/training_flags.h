@@ -34,9 +34,9 @@ struct TrainingFlags {
 
   std::string lr_schedule = "constant";
   LearningRateSchedule schedule;  // all but its kind, which lr_schedule names
-  // No flags: when training ends, if the program knows: after so many pushes of all workers, so
-  // many of each, or at a step, whichever comes first. A cosine without --lr-total-steps ends then.
-  // 0: unknown.
+  // The next three are no flags. A program sets them if it knows when training ends: after so many
+  // pushes of all workers, after so many pushes of each worker, or at a step. What comes first
+  // counts. A cosine without --lr-total-steps ends then. 0: unknown.
   uint64_t pushes = 0;
   uint64_t pushes_of_each = 0;
   uint64_t last_step = 0;

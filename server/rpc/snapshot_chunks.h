@@ -1,8 +1,9 @@
 // The messages that answer pulls. They are made once for each snapshot and encoding, and all pulls
-// of the snapshot share them. A pull gets the chunks of its own snapshot, never of a later one:
-// with several servers the others send that step, too, and the pull's header tells of it. While a
-// session uses an encoding, it takes up to twice the model's memory: for the encoded parameters and
-// for the error feedback. What takes long is done by Executors::encodings.
+// of the snapshot share them. A pull gets the chunks of its own snapshot, never of a later one.
+// With several servers, all of them then send the step that the pull's header names.
+//
+// An encoding that some session uses takes up to twice the model's memory: for the encoded
+// parameters and for the error feedback. Long work runs on Executors::encodings.
 
 #ifndef SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
 #define SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
@@ -84,9 +85,9 @@ class SnapshotChunks {
   void Get(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums, Ready ready)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The chunks of `snapshot` in an encoding that is not plain. The latest step's are kept, and
-  // those of others while a pull uses them. BAD_ARGUMENT if the encoding is sparse, or if
-  // kMostEncodings others are in use. UNKNOWN_SESSION if the session has ended.
+  // The chunks of `snapshot` in an encoding that is not plain. The chunks of the latest step are
+  // kept. Those of other steps are kept while a pull uses them. BAD_ARGUMENT if the encoding is
+  // sparse, or if kMostEncodings others are in use. UNKNOWN_SESSION if the session has ended.
   void Get(const std::shared_ptr<const Snapshot>& snapshot, const Encoding& encoding,
            SessionId session, Ready ready) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -73,12 +73,12 @@ class Coordinator {
   // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
   // parameters.
   absl::Status RequestCheckpoint();
-  // From now on the end of training is saved before it is announced: DecideNext() returns a
-  // checkpoint of it. OnEndSaved() follows with the step of the checkpoint, or with an error: then
-  // the end is announced, but not saved.
+  // From now on, the end of training is saved before it is announced. DecideNext() then returns a
+  // checkpoint of the end. Call OnEndSaved() with the step of that checkpoint, or with an error.
+  // After an error the end is announced without being saved.
   void SaveEnd() { end_ = roster_.finished() ? End::kSaved : End::kUnsaved; }
   void OnEndSaved(const absl::StatusOr<Step>& saved);
-  // The end will not be saved: it is announced without that. No effect if it is saved already.
+  // The end is from now on announced without being saved. No effect if it is saved already.
   void ForgetEnd() {
     if (end_ != End::kSaved) end_ = End::kNotSaved;
   }

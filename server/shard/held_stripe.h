@@ -44,12 +44,12 @@ class HeldStripe final : public ParameterStore {
   absl::optional<int> exit_code() const { return follower_.exit_code(); }
   StripeFigures Describe() const;
   HeldRows rows() const { return follower_.rows(); }
-  // The sessions of the sequencer's incarnation have the numbers after `base`. Ends the calls of
-  // earlier ones, now and from now on: UNKNOWN_SESSION. Their workers may not know yet that the
-  // sequencer went back. Call it before the first command.
+  // The sessions of the sequencer's incarnation have the numbers after `base`. Calls of earlier
+  // sessions end with UNKNOWN_SESSION from now on, also those that wait already. Their workers may
+  // not know yet that the sequencer went back. Call it before the first command.
   void EndEarlier(SessionId base) { follower_.EndEarlier(base); }
-  // Ends the calls of sessions of which the log says nothing, at the second call: UNKNOWN_SESSION.
-  // Call it every few seconds while the log comes in.
+  // Ends calls with UNKNOWN_SESSION if the log has not opened their sessions and if they waited at
+  // an earlier EndUnknown() already. Call it every few seconds while the log comes in.
   void EndUnknown() { follower_.EndUnknown(); }
 
   // The sequencer judges offers.

@@ -116,12 +116,13 @@ class Shard final : public ParameterStore {
   // Takes a checkpoint of the initial parameters and, unless `steps` is 0, every `steps` steps.
   void TakeCheckpoints(uint64_t steps, CheckpointCallback taken);
 
-  // From now on, when training ends, `save` gets a checkpoint of that, or an error. The end is
-  // announced after OnEndSaved() with its step or the error. In Recover().
+  // From now on, `save` gets a checkpoint, or an error, when training ends. The end is announced
+  // when OnEndSaved() is called with the checkpoint's step or the error. Recover() calls it.
   void SaveEndWith(CheckpointCallback save);
   void OnEndSaved(const absl::StatusOr<Step>& saved) ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `done` at once. If training is over, calls it when the end is saved, or cannot be saved.
-  // It gets an error if the servers go back to an earlier step before that.
+  // Calls `done` at once, unless training is over and its end is still to be saved. In that case
+  // calls `done` when the end is saved or cannot be saved. `done` gets an error if the servers go
+  // back to an earlier step before that.
   void WhenEndIsSaved(std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(mu_);
 
   void OnDurable(Step step);  // all steps up to this one are in the journals of all servers

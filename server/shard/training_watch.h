@@ -1,7 +1,8 @@
 // Watches whether the job learns, and keeps the warnings about it: for the log, the Inspector and
 // the closing table. It decides no rule of a step. ShardWatch owns it and tells it what happens.
 //
-// There is at most one warning of each kind. One that is over stays, until its kind comes again.
+// There is at most one warning of each kind. A warning that is over is kept until one of its kind
+// begins again.
 
 #ifndef SLUICE_SERVER_SHARD_TRAINING_WATCH_H_
 #define SLUICE_SERVER_SHARD_TRAINING_WATCH_H_
@@ -27,7 +28,8 @@ using AdviceSource = absl::FunctionRef<AdviceFacts()>;
 // Externally synchronized. `workers` is the number of those that take part.
 class TrainingWatch {
  public:
-  static constexpr uint64_t kJudgedPushes = 256;  // after which their dropped share is judged
+  // After so many pushes, the share of them that was dropped is judged.
+  static constexpr uint64_t kJudgedPushes = 256;
 
   // `action` decides when the job ends or goes back. `warnings` are those to begin with.
   explicit TrainingWatch(DivergenceAction action, std::vector<TrainingWarning> warnings = {})
@@ -43,8 +45,7 @@ class TrainingWatch {
   // A gradient of the step under way, with the loss of its batch, if it was reported.
   void AddGradient(SessionId worker, absl::optional<float> loss);
 
-  // The step is made. Completes `report` by the loss and the rounds, which this object knows, and
-  // returns it.
+  // The step is made. Returns `report` with its loss and its rounds, which this object knows.
   StepReport OnStep(StepReport report, uint32_t workers, AdviceSource facts);
 
   // The gradients of the step under way are left out of it, because it would not be finite.
@@ -53,30 +54,31 @@ class TrainingWatch {
   // A gradient that is not finite was refused or skipped.
   void OnNotFinite(Step step, SessionId worker, uint32_t workers, AdviceSource facts);
 
-  // Call it when a worker has joined, and periodically. Another worker takes the place of one that
-  // was evicted, so only those are lost that make the job smaller than it was. The warning begins
-  // with an eviction; that other workers are done makes no loss of an earlier one.
+  // Call it when a worker has joined, and periodically. Evicted workers count as lost only as far
+  // as the job is smaller than before, because other workers may have taken their places. Only an
+  // eviction begins the warning. If workers are done after an eviction, that does not begin it.
   void OnWorkers(Step step, const WorkerCounts& now);
-  // A worker has left in good order: the job is smaller by it.
+  // A worker has left in good order. The job's size becomes smaller by one.
   void OnLeave();
 
   // `late` of `expected` workers have not joined, and training has begun without them.
   void OnLate(Step step, uint32_t late, uint32_t expected);
 
-  // `quorum` is that of the mode backup; in the others it is 0, since the number of workers does
-  // not matter there. `workers` may contribute to the step. Those that have left in good order do
-  // not make them too few: they end, and soon the others do.
+  // `quorum` is the quorum of the mode backup. In other modes it is 0, because a quorum that is too
+  // large matters only in backup. `workers` is how many workers may contribute to the step. Workers
+  // that have left in good order count, too: when some are done, the others will be done soon.
   void OnQuorum(Step step, uint32_t quorum, uint32_t workers);
 
-  // `bounded`: the mode drops gradients for their age alone, and should drop few.
+  // `bounded`: whether the mode drops gradients only because of their staleness. Such a mode should
+  // drop few.
   void OnPushes(Step step, const PushCounters& counters, bool bounded);
 
-  // Whether training diverges now, so that the job ends, or goes back.
+  // Whether training diverges now, and the job has to end, or has to go back, because of that.
   bool Ends() const;
   bool GoesBack() const;
   // In the order in which they came.
   const std::vector<TrainingWarning>& warnings() const { return warnings_; }
-  // The sentence of the divergence that is or was last; empty if there was none.
+  // The sentence about the latest divergence, which may be over. Empty: there was none.
   const std::string& divergence() const { return divergence_; }
 
   // What the log must say since the last call: warnings that began or are over.
@@ -107,7 +109,7 @@ class TrainingWatch {
   UnderWay under_way_;
   uint32_t size_ = 0;     // of the job: the most workers at once, less those that are done
   uint32_t done_ = 0;     // workers that have left in good order
-  uint32_t evicted_ = 0;  // workers, at the last look
+  uint32_t evicted_ = 0;  // workers, at the last OnWorkers()
   uint64_t judged_ = 0;   // pushes, accepted and dropped
   uint64_t dropped_ = 0;  // of these
 };

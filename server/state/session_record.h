@@ -88,7 +88,7 @@ struct SessionRecord {
   uint64_t stale = 0;
   uint64_t skipped = 0;
   uint64_t pushes_before = 0;  // by earlier processes of this name that did not leave
-  // How many of those, and of its own, count in an earlier launch (ShardCheckpoint).
+  // How many of pushes_before and of its own pushes are in ShardCheckpoint::earlier_launches.
   uint64_t pushes_in_earlier_launches = 0;
   float loss = 0;
   EncodingReport encodings;  // that the worker chose
@@ -110,10 +110,10 @@ struct SessionRecord {
   Rank rank() const { return {index, worker}; }
   // Its name, process and host, for people: `"worker-1" (process 12 on node1)`.
   std::string Describe() const;
-  // The same, and why it cannot go on, as far as that is known.
+  // The same text, and why the worker cannot go on, if that is known.
   std::string DescribeFailure() const;
   uint64_t pushes() const { return accepted + stale + skipped; }
-  // In this launch of the job, with those before.
+  // The pushes in this launch of the job, also those of earlier processes of this name.
   uint64_t pushes_in_launch() const {
     const uint64_t all = pushes_before + pushes();
     return all - std::min(all, pushes_in_earlier_launches);

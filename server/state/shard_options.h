@@ -58,8 +58,9 @@ struct ShardOptions {
   // Whether this incarnation follows another in the same process. Then the job is over if no worker
   // comes back; else an incarnation to which none comes back is a new launch (Roster::Restore()).
   bool goes_on = false;
-  // Whether this incarnation follows another of the same launch, perhaps of a process that died.
-  // Then an end of training that was saved is the end of the job; else new workers may continue.
+  // Whether this incarnation follows another one of the same launch, perhaps of a process that
+  // died. If the other one has saved the end of training, the job is then over. In a new launch,
+  // new workers may continue such a training.
   bool same_launch = false;
   // Warnings that this incarnation begins with.
   std::vector<TrainingWarning> warnings;

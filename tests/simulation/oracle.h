@@ -216,7 +216,7 @@ class Oracle {
   void EndMembership(ModelWorker& worker);
   void EndOverdueWait();
   bool MoreIsExpected(bool observers) const;
-  bool AllWereLost() const;  // who have joined
+  bool AllWereLost() const;  // all workers that have joined
   bool AllAreGoneSince(absl::Time deadline) const;
   void CheckFinished();
   void Announce(const std::string& what);

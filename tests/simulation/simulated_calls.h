@@ -85,7 +85,7 @@ struct SimulatedOffer {
   bool begun = false;               // the shard has taken it, and it has not broken off there
   PushId gathers;
   int waiting = 0;                   // streams at the doors of other servers
-  std::map<uint32_t, PushId> waits;  // theirs, by server
+  std::map<uint32_t, PushId> waits;  // the ids of these streams, by server
   std::vector<uint32_t> late;        // servers to which the streams come when it is over
   bool over = false;
   int answers = 0;

@@ -58,10 +58,10 @@ struct sluice_client {
   absl::optional<absl::Status> Wait(absl::Duration longest, sluice_round* round);
 
   const sluice_status& status() const { return status_; }
-  // As sluice_earlier_launches() gives them.
+  // The numbers that sluice_earlier_launches() gives.
   const std::vector<uint64_t>& earlier_launches() const { return earlier_launches_; }
 
-  // What the server is told if the client is destroyed before it has left.
+  // If the client is destroyed before it has left, it tells the server this reason.
   void SetFailure(const char* why) { failure_ = why; }
 
  private:
@@ -103,7 +103,7 @@ struct sluice_client {
   bool complete_ = true;   // the observer's parameters, and those in one buffer; likewise
   bool observed_ = false;  // the observer has pulled the parameters; likewise
   sluice_status status_ = {};
-  std::string failure_;  // what is told if it is destroyed now; empty: it does not know why
+  std::string failure_;  // see SetFailure(); empty: the reason is not known
   std::vector<uint64_t> earlier_launches_;
   std::unique_ptr<sluice::CallThread> calls_;  // destroyed first, after its calls
 };

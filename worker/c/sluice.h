@@ -243,10 +243,11 @@ SLUICE_API sluice_code sluice_keep_running_means(sluice_client* client,
  * After an error write the values anew, and call this again. Elements that are not named are pushed
  * as they are.
  *
- * A decay of 1 says that no batch has changed the elements, in any mode: what no worker has changed
- * keeps its bits. Those that sluice_keep_running_means() has named are compared with what was
- * pulled, each range that it has named by itself, and pushed as values if they differ. Others, such
- * as parameters that are not trained, are not looked at: the buffer need not have their values. */
+ * A decay of 1 says that no batch has changed the elements. If no worker has changed them, their
+ * values on the server keep their bits, in any mode. Each range that sluice_keep_running_means()
+ * has named is compared with what was pulled. If the range differs, its values are pushed. Other
+ * elements, such as parameters that are not trained, are not compared: the buffer need not have
+ * their values. */
 SLUICE_API sluice_code sluice_set_running_means(sluice_client* client,
                                                 const sluice_running_mean* means, size_t count);
 
@@ -305,11 +306,11 @@ typedef struct {
  * sluice_join() has been waited for. */
 SLUICE_API sluice_status sluice_client_status(const sluice_client* client);
 
-/* What earlier launches of the job have taken of the data, if they had other numbers of workers.
- * For each launch: its number of workers, then how often each of them has pushed, by its index.
- * These batches are taken, and the workers share those that are left (worker/data/batch_deal.h).
- * Returns how many numbers there are, and writes at most `capacity` of them. Holds as the status
- * does. */
+/* Tells which batches earlier launches of the job have used, if they had other numbers of workers.
+ * For each such launch there are these numbers: its number of workers, then how often each worker
+ * has pushed, by its index. The workers share the batches that are left (worker/data/batch_deal.h).
+ * Returns how many numbers there are, and writes at most `capacity` of them. They are valid as long
+ * as the status is. */
 SLUICE_API uint64_t sluice_earlier_launches(const sluice_client* client, uint64_t* numbers,
                                             uint64_t capacity);
 

@@ -89,9 +89,10 @@ class ParameterClient {
   // Join() if the layout has others in their place. Call it before Join().
   void KeepRunningMeans(RunningMeans elements) { pulled_means_ = PulledMeans(std::move(elements)); }
   // Says which of these elements of `gradient` are running means in the next PushPull(), and how
-  // much of the value that this worker pulled is left in them. Writes to `gradient` what they have
-  // gained. Where no push that counts is stale, in sync and backup, it does so only for elements of
-  // which all is left: the mean of equal values is that value to the last bit.
+  // much of the value that this worker pulled is left in them (their decay). Writes to `gradient`
+  // what they have gained. In sync and backup no stale push counts, so values can be averaged.
+  // There it writes only to elements with a decay of 1, so that the server's values keep their
+  // bits.
   void SetRunningMeans(const RunningMeans& means, absl::Span<float> gradient);
 
   // Writes rows to `to`, one after the other: of tables in ascending order, and their ids. They are
@@ -141,7 +142,7 @@ class ParameterClient {
   // Ends the session. Called once. If the connection is broken, or the server was started again, it
   // joins again for that. DATA_LOSS if the server has lost steps that this worker holds.
   absl::Status Leave(const Farewell& farewell);
-  // The same, but does not join again: for one who does not wait for a server.
+  // The same, but it does not join again. For a caller that does not want to wait for a server.
   absl::Status LeaveAtOnce(const Farewell& farewell);
 
   const Welcome& welcome() const { return welcome_; }

@@ -1,5 +1,5 @@
-// The running means of a model as they were pulled, so that a push can say what its batches have
-// added to them (common/tensor/running_means.h). A ParameterClient owns one.
+// Keeps the running means of a model as they were pulled. A push subtracts them, so that it brings
+// only what its batches have added (common/tensor/running_means.h). A ParameterClient owns one.
 
 #ifndef SLUICE_WORKER_CLIENT_PULLED_MEANS_H_
 #define SLUICE_WORKER_CLIENT_PULLED_MEANS_H_
@@ -16,19 +16,24 @@ class PulledMeans {
  public:
   // For a model without running means.
   PulledMeans() = default;
-  // `elements` may be running means. Their `decay` is not read.
+  // `elements` are those that may be running means. Their `decay` is not read.
   explicit PulledMeans(RunningMeans elements);
 
   const RunningMeans& elements() const { return elements_; }
 
-  // Keeps what was pulled.
+  // Keeps the values of elements() that were pulled.
   void Keep(absl::Span<const float> parameters);
 
-  // `means` say how much of what was pulled is left in `pushed`. Writes to `pushed` what was added
-  // to each, and returns what to tell the server. What is left whole (a decay of 1) adds 0, so that
-  // it keeps its bits: elements that were named above only if they equal what was pulled, others
-  // without a look at them. Others with a smaller decay stay as they are; with `whole_only`, all
-  // that have one.
+  // Subtracts the pulled values from `pushed`, and returns the running means that the push must
+  // tell the server. The decay of each of `means` says how much of the pulled value is left in
+  // `pushed`.
+  // - With a decay of 1, no batch has changed the elements. Zeros are written to `pushed`, so that
+  //   the server's values keep their bits. But elements() that differ from what was pulled were set
+  //   by the program: they stay as they are. Elements that are not in elements() are not compared.
+  // - With a smaller decay, decay times the pulled value is subtracted. Elements stay as they are
+  //   if `whole_only` is true, or if they are not in elements().
+  // What stays as it is, is pushed as a value and is not returned. Before Keep(), all stays as it
+  // is, if there are elements().
   RunningMeans Subtract(const RunningMeans& means, bool whole_only, absl::Span<float> pushed) const;
 
  private:

@@ -15,9 +15,9 @@ namespace sluice {
 // A client gives up after this many attempts in a row to join again.
 inline constexpr int kMaxRejoins = 20;
 
-// The pause before it joins for the next time, after so many attempts: a server may be reached that
-// takes nobody yet, because other servers of its job have not come. All pauses together are more
-// than a minute.
+// How long a client waits after so many attempts to join, before it joins again. A server that is
+// reached may accept nobody yet, because other servers of its job have not come. All pauses
+// together are more than a minute.
 absl::Duration PauseBeforeRejoin(int attempts);
 
 // A client gives up a pull after this many corrupt answers.
@@ -32,12 +32,13 @@ bool IsCorrupt(const absl::Status& status);
 // What the server told before the session's stream broke.
 struct LastWords {
   absl::optional<JobEvent> end;  // why no step will follow: kDraining, or else kTrainingFinished
-  bool evicted = false;          // the server has ended the session, and goes on
+  bool evicted = false;          // the server has ended the session, but the job goes on
 };
 
 // After a call that IsLost(): takes the events that the server sent before the stream broke.
 LastWords LastWordsOf(ServerConnection& connection);
-absl::optional<JobEvent> EndToldBy(ServerConnection& connection);  // of these, `end`
+// Returns LastWordsOf(connection).end.
+absl::optional<JobEvent> EndToldBy(ServerConnection& connection);
 
 }  // namespace sluice
 

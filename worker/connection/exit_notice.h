@@ -1,4 +1,4 @@
-// What a part of this process still has to tell others when the process ends by exit().
+// Calls a function when this process exits, so that a part of the process can tell others about it.
 
 #ifndef SLUICE_WORKER_CONNECTION_EXIT_NOTICE_H_
 #define SLUICE_WORKER_CONNECTION_EXIT_NOTICE_H_
@@ -7,10 +7,12 @@
 
 namespace sluice {
 
-// While it exists, exit() calls `tell` with the exit code, in the thread that calls exit(); so does
-// a return from main(). A process that ends by a signal, abort() or _exit() does not call it, nor
-// does one that was forked after the notice was made. A `tell` may still run when the notice is
-// destroyed by another thread, so it owns what it uses. Any thread may make and destroy notices.
+// As long as the object exists, exit() and a return from main() call `tell` with the exit code, in
+// the thread that ends the process. Nothing calls `tell` if the process is ended by a signal,
+// abort() or _exit(). A process that was forked after the object was made does not call it either.
+//
+// Another thread may destroy the object while `tell` runs. So `tell` must own what it uses. Any
+// thread may make and destroy such objects.
 class ExitNotice {
  public:
   explicit ExitNotice(std::function<void(int code)> tell);

@@ -23,15 +23,15 @@ namespace sluice {
 
 struct BatchLoaderOptions {
   SamplerOptions sampler;
-  // What earlier launches of the job have taken.
+  // The batches that earlier launches of the job have taken.
   std::vector<BatchDeal::Launch> earlier_launches;
-  // Steps [begin, end): the batches of DealFor() with these numbers.
+  // The steps are the batches [begin, end) of DealFor().
   int64_t begin = 0;
   int64_t end = 0;
-  int threads = 1;  // at least 1; so many batches and one more are ahead at most
+  int threads = 1;  // at least 1; at most threads + 1 batches are made ahead
 };
 
-// Deals batches by the sampler's options.
+// Deals this worker's batches, as the options say.
 BatchDeal DealFor(const BatchLoaderOptions& options);
 
 // The batches do not depend on the number of threads. Next() is called by one thread.

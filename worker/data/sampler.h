@@ -43,7 +43,8 @@ class Sampler {
 
   int64_t steps_per_epoch() const;
 
-  // The batch_size rows of a block of all workers (batch_deal.h); none if there is no such block.
+  // The batch_size rows of that block of the epoch (batch_deal.h). Blocks of all workers count.
+  // None if the epoch has no such block.
   std::vector<int64_t> Block(int64_t epoch, int64_t block);
 
   // This worker's batch_size rows of a step; none if `step` is outside [0, steps_per_epoch()).

@@ -124,15 +124,18 @@ class RemoteOptimizer {
 
   // This worker's place, in [0, workers()), and how many workers were launched. They decide which
   // part of the data this worker takes. The place changes only if the worker has to join again.
-  // These and the next two may be called while step_async() works; they tell what held before it.
+  //
+  // These two and the next two methods may be called while step_async() works. They then return
+  // what held before it.
   uint32_t index() const;
   uint32_t workers() const;
 
   // The number of pushes of earlier processes in this worker's place. A worker that was started
   // again skips the batches of these pushes.
   uint64_t pushes_before() const;
-  // The same of each worker, by its index, in earlier launches of the job that had other numbers of
-  // workers: those batches are taken, and the workers share the others (worker/data/batch_deal.h).
+  // For each earlier launch of the job that had another number of workers: the pushes of each
+  // worker, by its index. Those batches are used, and the workers share the others
+  // (worker/data/batch_deal.h).
   const std::vector<std::vector<uint64_t>>& earlier_launches() const;
 
  private:

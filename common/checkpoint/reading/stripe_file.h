@@ -23,18 +23,19 @@
 
 namespace sluice {
 
-// Keys of the metadata: the job; the number of the stripe, which only such a file has; the files of
-// the rows that the server has saved beside it, as "STEP:CHECKSUM", the oldest first, with spaces
-// between; and the steps that the optimizers of the tables have made. Without tables it has no
-// rows' keys.
+// Keys of the metadata. If the model has no tables, the two keys of rows are absent.
 inline constexpr char kStripeJobKey[] = "sluice:job";
+// The number of the stripe. No other file has this key.
 inline constexpr char kStripeKey[] = "sluice:stripe";
+// The files of rows that the server has saved beside this file: "STEP:CHECKSUM" for each, the
+// oldest first, separated by spaces.
 inline constexpr char kStripeRowsKey[] = "sluice:rows";
+// The steps that the optimizers of the tables have made.
 inline constexpr char kStripeRowStepsKey[] = "sluice:row_steps";
 
-// The metadata of a stripe's file, but for its rows.
+// The metadata of a stripe's file, without the keys of rows.
 std::map<std::string, std::string> StripeMetadata(const StripeName& name, uint64_t optimizer_steps);
-// What that server has of a vector of this layout.
+// The layout of the part of the vector that this stripe's server has.
 Layout StripeLayout(const StripeName& name, const Layout& layout);
 
 // The rows that a server has saved beside its stripe.

@@ -11,14 +11,15 @@
 
 namespace sluice {
 
-// Whether the certificate of a caller decides what it may call. It does not without TLS.
+// Whether the roles in a caller's certificate decide what it may call. Off without TLS.
 enum class RoleCheck { kOff, kOn };
 
-// Checks a call of `method` (gRPC's path), which callers with one of the roles `may_call` may make:
+// Checks a call of `method` (gRPC's path). Callers with one of the roles `may_call` may make it.
+// Returns
 // - RESOURCE_EXHAUSTED if the method, the host and the metadata that gRPC hands to services have
 //   more than RpcLimits::kMetadataBytes. gRPC itself enforces that limit only for callers that
 //   acknowledge its settings.
-// - with kOn, what CheckMay() says of the caller's roles.
+// - with kOn, the error of CheckMay() for the caller's roles.
 absl::Status CheckCall(const grpc::ServerContextBase& context, absl::string_view method,
                        Roles may_call, RoleCheck roles);
 

@@ -2,8 +2,8 @@
 // message is received, and before its method sees it.
 //
 // gRPC 1.51 has a hook for such checks, the auth metadata processor of credentials. Nobody may use
-// it: for it, gRPC encodes all metadata of the call, and there is a key that any peer may send
-// (grpclb_client_stats) whose value has no encoding, so that gRPC calls abort().
+// it. For this hook gRPC encodes all metadata of the call. Any peer may send a key whose value gRPC
+// cannot encode (grpclb_client_stats). gRPC then calls abort().
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_CHECKED_SERVICE_H_
 #define SLUICE_SERVER_RPC_ACCESS_CHECKED_SERVICE_H_
@@ -18,15 +18,15 @@
 
 namespace sluice {
 
-// Returns a service that is registered in place of `inner`, with the same methods, which
-// `described` names in their order. `inner` outlives it, and serves its methods by gRPC's
+// Returns a service with the methods of `inner`, to be registered in its place. `described` names
+// these methods in their order. `inner` outlives the service, and serves its methods by gRPC's
 // callbacks. A call that passes CheckCall() goes on in `inner`. A call that ends without the one
 // request that its method takes gets BAD_ARGUMENT.
 std::unique_ptr<grpc::Service> MakeCheckedService(
     grpc::Service& inner, const google::protobuf::ServiceDescriptor& described, RoleCheck roles);
 
-// Answers the calls of all methods that no service has: with what CheckCall() says, or
-// UNIMPLEMENTED.
+// Answers calls of methods that no service has. The answer is the error of CheckCall(), if it has
+// one, or UNIMPLEMENTED.
 std::unique_ptr<grpc::CallbackGenericService> MakeUnknownMethods(RoleCheck roles);
 
 }  // namespace sluice

@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-// The roles that may call a method, which is gRPC's path, "/sluice.v1.Admin/Drain". No roles if it
-// is not in the table.
+// The roles that may call a method. `method` is gRPC's path: "/sluice.v1.Admin/Drain". No roles if
+// it is not in the table.
 Roles RolesThatMayCall(absl::string_view method);
 
 // OK if a caller with these roles may call the method, for which one of the roles `may_call` is

@@ -21,8 +21,8 @@ struct CallCounts {
   int64_t begun = 0;
   int64_t ended = 0;     // in both directions
   int64_t broken = 0;    // reset, by either side
-  int64_t messages = 0;  // that have arrived whole
-  int64_t bytes = 0;     // that have arrived; 0: the system does not tell
+  int64_t messages = 0;  // messages that have arrived whole
+  int64_t bytes = 0;     // bytes that have arrived; 0: the system does not tell
 };
 
 struct CallRules {
@@ -30,8 +30,8 @@ struct CallRules {
   int64_t open = 1024;
   // The most calls of one connection that may be broken off at once, and in each second after that.
   int64_t broken = 4000;
-  // The most bytes that may arrive without a new call or the end of a message: 16 of the largest
-  // messages may be under way at once.
+  // The most bytes that may arrive while no new call begins and no message ends. So 16 of the
+  // largest messages may be under way at once.
   int64_t unfinished = int64_t{64} << 20;
   // A connection that has begun no call for so long is closed.
   absl::Duration first_call = absl::Seconds(20);
@@ -62,7 +62,7 @@ class CallJudge {
   const absl::Duration accepted_;
   absl::Duration judged_;
   int64_t broken_ = 0;
-  CallCounts finished_;  // when a call began, or a message ended, as far as it was judged
+  CallCounts finished_;  // at the latest Judge() that saw a new call or the end of a message
   double allowance_;     // calls that may be broken now
   bool has_called_ = false;
 };

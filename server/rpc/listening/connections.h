@@ -60,7 +60,7 @@ class Connections {
     int64_t number = 0;  // gRPC's; 0: not known yet
     bool closed = false;
     CallJudge judge;
-    int64_t judged_bytes = 0;  // that had arrived when it was judged
+    int64_t judged_bytes = 0;  // bytes that had arrived when it was judged
   };
 
   void SetNumber(int64_t number, const std::string& peer);

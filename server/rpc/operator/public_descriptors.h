@@ -1,6 +1,6 @@
-// The descriptors of the messages that are compiled into this process, under the names that they
-// have on the wire. C++ has other names for copies of other projects' messages: see `own` in
-// tools/bazel/proto.bzl.
+// The descriptors of the messages that are compiled into this process, under their public names.
+// Those are the names that clients know. In C++, messages of other projects have names of their
+// own, because Sluice compiles its own copies of them: see `own` in tools/bazel/proto.bzl.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_PUBLIC_DESCRIPTORS_H_
 #define SLUICE_SERVER_RPC_OPERATOR_PUBLIC_DESCRIPTORS_H_
@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-// Where a DescriptorPool finds files: new DescriptorPool(&database). A pool that has one is safe to
-// use from any thread.
+// A DescriptorPool asks it for files: new DescriptorPool(&database). Any thread may use such a
+// pool.
 class PublicDescriptors final : public google::protobuf::DescriptorDatabase {
  public:
   bool FindFileByName(const std::string& file,

@@ -1,6 +1,7 @@
-// gRPC's standard reflection service, in version v1, for which today's grpcurl asks first, and in
-// v1alpha. It describes the messages that are compiled into the server. gRPC's own plugin would do
-// the same for all servers of the process, also those that are the program's own.
+// gRPC's standard reflection service in the versions v1 and v1alpha. Today's grpcurl asks for v1
+// first. The service describes the messages that are compiled into the server. gRPC's own plugin is
+// not used, because it would serve reflection on all gRPC servers of the process, also on those of
+// the program that contains this one.
 //
 // Both are subject to the table of roles (access/method_roles.h), and need no token.
 

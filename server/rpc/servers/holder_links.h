@@ -36,13 +36,13 @@ struct HolderLinksOptions {
   Incarnation incarnation;
   SessionId session_base;      // see ShardOptions
   ProcessNonce process_nonce;  // drawn for each incarnation of the sequencer
-  // So long a holder whose connection broke may be away.
+  // How long a holder whose connection broke may be away.
   absl::Duration lease = absl::InfiniteDuration();
   bool saves = false;     // whether the servers have directories for checkpoints
-  bool journals = false;  // and write journals
+  bool journals = false;  // whether they also write journals
 };
 
-// Hears, of each holder that comes, what is in its directory.
+// Called for each holder that comes, with the files that it has found in its directory.
 using HolderCameListener = std::function<void(uint32_t holder, const FoundFiles& found)>;
 
 // Any thread may call any method.
@@ -51,9 +51,10 @@ class HolderLinks {
   // `clock` outlives it.
   HolderLinks(HolderLinksOptions options, const Clock& clock);
 
-  // Who hears the reports of each holder, and once for each holder that its part of the parameters
-  // is lost. Call it before the service is registered. `lost` may be called under the locks of who
-  // sends commands, so it takes none of them. `came` may be null.
+  // `report` gets the reports of each holder. `lost` is called once for each holder whose part of
+  // the parameters is lost. The thread that calls `lost` may hold the locks under which commands
+  // are sent, so `lost` must not take these locks. `came` may be null. Call Listen() before the
+  // service is registered.
   void Listen(HolderReportListener report, HolderLossListener lost,
               HolderCameListener came = nullptr);
 
@@ -71,8 +72,8 @@ class HolderLinks {
   // holder has come: "server 2 of 3 has not come yet".
   absl::StatusOr<std::vector<std::string>> Addresses() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns true when each holder has come and the listener has heard of it; false after
-  // StopAwaiting().
+  // Waits until each holder has come and `came` was called for it. Returns false if StopAwaiting()
+  // was called before.
   bool AwaitAll() const ABSL_LOCKS_EXCLUDED(mu_);
   void StopAwaiting() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -89,7 +90,8 @@ class HolderLinks {
   // For a call of Follow: the link of the holder that `hello` names, or the error.
   absl::StatusOr<GrpcHolderLink*> Find(const v1::HolderHello& hello) const;
   v1::SequencerHello Hello() const;
-  // The holder that `hello` names follows. Before anything else of the call is taken.
+  // The holder that `hello` names has come. Call it before anything that follows `hello` is
+  // handled.
   void NoteCame(const v1::HolderHello& hello) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -36,8 +36,8 @@ struct SequencerLinkOptions {
   bool saves = false;   // whether it has a directory for checkpoints
   bool journals = false;
   FoundFiles found;  // in that directory
-  // Called with SequencerHello's job and session_base each time the sequencer has taken this
-  // server, before any command that follows, outside all locks; empty: nothing.
+  // Called with SequencerHello's job and session_base each time the sequencer has accepted this
+  // server. The call comes before the commands that follow, and outside all locks. May be empty.
   std::function<void(const std::string& job_id, SessionId session_base)> begin;
   // What this server counts. Called by Acknowledge(), and valid as long as the link; empty:
   // nothing.

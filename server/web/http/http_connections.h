@@ -15,9 +15,9 @@
 
 namespace sluice {
 
-// The most connections that a listener may have. libmicrohttpd takes 128 events from epoll at a
-// time, and when it got as many it waits for another event before it serves any of them. A
-// connection has one event at a time, and the library itself one.
+// The most connections that a listener may have. libmicrohttpd takes up to 128 events from epoll at
+// a time. If it gets 128, it waits for another event before it serves any of them. Each connection
+// has one event at a time, and the library has one for itself. So there are never 128.
 inline constexpr size_t kMostHttpConnections = 120;
 
 struct HttpLimits {

@@ -37,9 +37,9 @@ struct StripedCall {
   PushHeader header;
   Gradient gradient;
   bool broken = false;                   // its worker has given it up
-  PushId waits;                          // at the shard: at its header
-  PushId gathers;                        // there: for the others' parts
-  std::map<uint32_t, PushId> elsewhere;  // at the headers of other servers
+  PushId waits;                          // while the shard holds the stream at its header
+  PushId gathers;                        // while the shard waits for the parts of other servers
+  std::map<uint32_t, PushId> elsewhere;  // by server: while it holds the stream at its header
   std::unique_ptr<PendingPush> own;
   int answers = 0;
   int refused = 0;  // parts, by other servers

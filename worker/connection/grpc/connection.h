@@ -24,7 +24,8 @@ struct GrpcConnectionOptions {
   CredentialsSource credentials;
   // How long to wait for a server that cannot be reached.
   absl::Duration connect_timeout = absl::Seconds(60);
-  // Whether the server was started together with this process, so that it was there.
+  // Whether one launch has started the server and this process. If the server cannot be reached,
+  // the error then says that the server has ended, because it ran at the start.
   bool launched = false;
   // How long one pull waits for a step before PendingPull::Read returns DEADLINE_EXCEEDED.
   absl::Duration pull_timeout = absl::Seconds(60);

@@ -39,8 +39,9 @@ class RemoteModule {
   // The same with a session that exists already.
   explicit RemoteModule(std::unique_ptr<ModuleSession> session);
 
-  // Leaves, if leave() was not called, and ignores errors. While an exception passes it, it does
-  // not leave: the job takes this trainer for lost.
+  // Calls leave() if nobody has called it, and ignores errors. If an exception that leaves the
+  // owner's scope destroys this object, it does not call leave(): the job then takes this trainer
+  // for lost.
   ~RemoteModule();
 
   RemoteModule(const RemoteModule&) = delete;

@@ -1,5 +1,5 @@
-// Tensors whose memory code without LibTorch reads and writes. Their types do not depend on
-// LibTorch's defaults, such as torch::set_default_dtype().
+// Tensors of float32 in the CPU's memory. Code that does not use LibTorch reads and writes their
+// elements there. torch::set_default_dtype() does not change their type.
 
 #ifndef SLUICE_WORKER_TORCH_TABLES_FLOATS_H_
 #define SLUICE_WORKER_TORCH_TABLES_FLOATS_H_
@@ -14,13 +14,13 @@
 
 namespace sluice {
 
-// Zeros of float32 in the CPU's memory.
+// Returns a new tensor of zeros.
 inline torch::Tensor Floats(torch::IntArrayRef shape) {
   return torch::zeros(shape, torch::TensorOptions(torch::kFloat32).device(torch::kCPU));
 }
 
-// The elements of a tensor of float32. Throws std::logic_error if they do not lie one after the
-// other in the CPU's memory, and c10::Error if they have another type.
+// Returns the elements of a tensor of float32. Throws std::logic_error if the tensor is not
+// contiguous in the CPU's memory, and c10::Error if it has another type.
 inline absl::Span<float> FloatsOf(const torch::Tensor& tensor) {
   if (!tensor.device().is_cpu() || !tensor.is_contiguous()) {
     throw std::logic_error("a tensor is not contiguous on the CPU, expected memory of float32");
