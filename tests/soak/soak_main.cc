@@ -97,7 +97,8 @@ int Main(int argc, char** argv) {
   app.add_option("--seed", flags.soak.seed, "of who goes, and of the attacks")
       ->capture_default_str();
   app.add_flag("--hostile", flags.soak.hostile,
-               "peers that mean harm attack the server all the time, one attack after another");
+               "hostile peers attack the server all the time: with bombs, floods of calls and of "
+               "resets, large and odd metadata, messages without end, silence and garbage");
   app.add_option("--json", flags.json, "file for the record sheet");
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
