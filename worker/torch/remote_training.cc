@@ -115,7 +115,7 @@ RemoteTraining::~RemoteTraining() {
       "as the model is used");
   for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->Unbind(*rows_);
   client_->GiveUpEarly();
-  if (std::uncaught_exceptions() > exceptions_) Fail("an exception has ended its training");
+  if (unwinding_.IsUnderWay()) Fail("an exception has ended its training");
   // Errors do not matter: the server also notices that the connection ends.
   if (!left_) client_->LeaveAtOnce({}).IgnoreError();
   if (observer_ != nullptr) observer_->LeaveAtOnce({}).IgnoreError();

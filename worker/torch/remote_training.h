@@ -6,7 +6,6 @@
 #include <torch/torch.h>
 
 #include <cstdint>
-#include <exception>
 #include <future>
 #include <memory>
 #include <string>
@@ -24,6 +23,7 @@
 #include "worker/torch/gradient_watch.h"
 #include "worker/torch/local_training.h"
 #include "worker/torch/remote_step.h"
+#include "worker/torch/unwinding.h"
 #include "worker/training/local_steps.h"
 #include "worker/worker_context.h"
 
@@ -86,7 +86,7 @@ class RemoteTraining {
   std::unique_ptr<GradientWatch> watch_;        // null without Overlap::kBackward
   GradientFingerprints sent_early_;             // of the parts that have left since the last step
   absl::Time computing_since_;                  // the end of the last step; for the trace
-  const int exceptions_ = std::uncaught_exceptions();  // that pass through its owner
+  const Unwinding unwinding_;
   bool left_ = false;
 };
 

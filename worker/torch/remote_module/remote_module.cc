@@ -106,7 +106,7 @@ RemoteModule::RemoteModule(std::unique_ptr<ModuleSession> session)
       session_(std::make_shared<SharedModuleSession>(std::move(session))) {}
 
 RemoteModule::~RemoteModule() {
-  if (left_ || std::uncaught_exceptions() > exceptions_) return;
+  if (left_ || unwinding_.IsUnderWay()) return;
   session_->With([](ModuleSession& session) { return session.Leave(false); }).IgnoreError();
 }
 

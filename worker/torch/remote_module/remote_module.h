@@ -24,6 +24,7 @@
 #include "worker/connection/module/module_session.h"
 #include "worker/job.h"
 #include "worker/torch/remote_error.h"
+#include "worker/torch/unwinding.h"
 
 namespace sluice {
 
@@ -88,7 +89,7 @@ class RemoteModule {
   const std::shared_ptr<SharedModuleSession> session_;
   uint64_t calls_ = 0;
   bool training_ = true;
-  const int exceptions_ = std::uncaught_exceptions();  // that pass through its owner
+  const Unwinding unwinding_;
   bool left_ = false;
 };
 
