@@ -104,6 +104,31 @@ TEST(ModelsAndDataTest, WorkersTrainAModelThatPythonSaved) {
   EXPECT_GT(AccuracyIn(job->output()), 0.4) << job->output();
 }
 
+// Each epoch drops the row that is left over, so no batch has one sample.
+TEST(ModelsAndDataTest, ARowThatIsLeftOverMakesNoBatch) {
+  const std::string folder = Folder();
+  Write(folder + "/train.libsvm", Libsvm(65, 1));
+  Write(folder + "/test.libsvm", Libsvm(33, 2));
+  const std::string output =
+      OutputOf(With({RunfilePath("worker/sluice_train")},
+                    {"--role=single", "--dataset=libsvm", "--data-dir=" + folder, "--model=mlp",
+                     "--batch-size=32", "--epochs=2", "--progress=plain"}),
+               0);
+  EXPECT_THAT(output, HasSubstr("epoch 2  step 4  loss"));
+}
+
+TEST(ModelsAndDataTest, AWorkerWhoseModelCannotNormalizeABatchDoesNotJoin) {
+  const std::string folder = Folder();
+  Write(folder + "/train.libsvm", Libsvm(40, 1));
+  Write(folder + "/test.libsvm", Libsvm(40, 2));
+  const Words flags = {"--dataset=libsvm", "--data-dir=" + folder, "--model=mlp"};
+  Standalone server({"--workers=1"});
+  EXPECT_THAT(OutputOf(Train(With(flags, {server.flag(), "--batch-size=1"})), 2),
+              HasSubstr("the model mlp cannot be trained on batches of one sample"));
+  // A job whose only worker had come and gone would be over.
+  OutputOf(Train(With(flags, {server.flag(), "--batch-size=2"})), 0);
+}
+
 // Others would wait for a worker that joined and cannot train.
 TEST(ModelsAndDataTest, AWorkerWithBadTrainingDataDoesNotJoin) {
   const std::string folder = Folder();

@@ -210,6 +210,7 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job, GradientGroup* g
   if (!record.ok()) return record.status();
   LearnerOptions options = flags.learner;
   options.choice = data->choice;
+  options.batch_size = flags.trainer.batch_size;
   auto learner =
       job == nullptr ? MakeLocalLearner(options, group) : MakeRemoteLearner(options, *job);
   if (!learner.ok()) return learner.status();

@@ -4,6 +4,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include <exception>
 #include <functional>
 #include <stdexcept>
 #include <utility>
@@ -149,6 +150,19 @@ std::shared_ptr<Classifier> MakeModel(const std::string& name, const SampleForm&
   throw std::invalid_argument(absl::StrCat("no model \"", name, "\"; known models are ",
                                            absl::StrJoin(ModelNames(), ", "),
                                            " and files of TorchScript, FILE.pt"));
+}
+
+void CheckTrainsOnOneSample(const std::string& name, const SampleForm& form) {
+  const auto model = MakeModel(name, form);
+  model->train();
+  const torch::NoGradGuard no_grad;
+  try {
+    model->forward(torch::zeros({1, form.channels, form.rows, form.columns}));
+  } catch (const std::exception&) {
+    throw std::invalid_argument(absl::StrCat(
+        "the model ", name, " cannot be trained on batches of one sample, for example because its ",
+        "batch normalization needs several; give a larger --batch-size"));
+  }
 }
 
 }  // namespace sluice

@@ -24,6 +24,11 @@ namespace sluice {
 // file that is no such model.
 std::shared_ptr<Classifier> MakeModel(const std::string& name, const SampleForm& form = {});
 
+// Throws std::invalid_argument if the model cannot be trained on batches of one sample. An example
+// is batch normalization of features of which a sample has one value each. Makes the model and runs
+// it once, so it draws from LibTorch's generator. Also throws what MakeModel() throws.
+void CheckTrainsOnOneSample(const std::string& name, const SampleForm& form = {});
+
 }  // namespace sluice
 
 #endif  // SLUICE_WORKER_TORCH_MODELS_MODELS_H_

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/protocol/optimizer_config.h"
 #include "worker/torch/guarded.h"
+#include "worker/torch/models/models.h"
 #include "worker/torch/remote_optimizer.h"
 #include "worker/torch/state_dict.h"
 #include "worker/torch/threads.h"
@@ -20,6 +21,9 @@ namespace {
 
 std::unique_ptr<TrainedModel> MakeSeededModel(const LearnerOptions& options, RowsAre rows) {
   SetThreads(options.threads);
+  if (options.batch_size == 1 && options.choice.data == nullptr) {
+    CheckTrainsOnOneSample(options.choice.model, options.choice.form);
+  }
   torch::manual_seed(options.seed);
   std::unique_ptr<TrainedModel> model = MakeTrainedModel(options.choice, rows);
   if (options.init_from.empty()) return model;

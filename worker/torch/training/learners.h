@@ -34,21 +34,24 @@ struct LearnerOptions {
   // The first parameters, see LoadStateDict(); empty: random. Not for a model with tables, whose
   // rows such a file does not bring to the server.
   std::string init_from;
-  int threads = 1;  // of LibTorch
+  int threads = 1;     // of LibTorch
+  int batch_size = 0;  // of the batches that Learn() will get; 0: unknown
   // Called after each batch, with the model as it is then; may be null.
   std::function<void(const torch::nn::Module& model, const LearnReport& report)> watch;
 };
 
 // Makes a learner that trains in this process with torch::optim. INVALID_ARGUMENT if an option is
-// not valid, or if torch::optim does not have the optimizer. With `group`, which must outlive the
+// not valid, if torch::optim does not have the optimizer, or if a classifier cannot be trained on
+// batches of that size. With `group`, which must outlive the
 // learner, it averages its gradients with the other ranks of the group: then all ranks take the
 // same steps, on batches of which each has a part.
 absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options,
                                                           GradientGroup* group = nullptr);
 
 // Makes a learner that trains with a RemoteOptimizer: joins the job, and returns once the model has
-// the job's parameters. Returns the errors of RemoteOptimizer's constructor. `job` must outlive the
-// learner.
+// the job's parameters. INVALID_ARGUMENT, before it joins, if an option is not valid or if a
+// classifier cannot be trained on batches of that size. Other errors are those of RemoteOptimizer's
+// constructor. `job` must outlive the learner.
 absl::StatusOr<std::unique_ptr<Learner>> MakeRemoteLearner(const LearnerOptions& options,
                                                            const Job& job);
 

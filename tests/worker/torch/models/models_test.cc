@@ -43,6 +43,26 @@ std::string ErrorOf(const std::string& name, const SampleForm& form) {
   return "none";
 }
 
+// ---- Batches of one sample ----
+
+TEST(OneSampleTest, IsEnoughWhereEachChannelHasSeveralValues) {
+  for (const char* const name : {"logistic", "lenet", "resnet18", "vgg11", "vgg11-bn"}) {
+    EXPECT_NO_THROW(CheckTrainsOnOneSample(name)) << name;
+  }
+}
+
+TEST(OneSampleTest, IsTooFewToNormalizeItsFeatures) {
+  try {
+    CheckTrainsOnOneSample("mlp");
+    FAIL() << "expected std::invalid_argument";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "the model mlp cannot be trained on batches of one sample, for example because its "
+        "batch normalization needs several; give a larger --batch-size");
+  }
+}
+
 // ---- Sizes ----
 
 struct Size {

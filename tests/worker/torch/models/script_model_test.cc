@@ -54,6 +54,16 @@ TEST_P(ScriptModelTest, IsTheModelThatPythonSaved) {
   EXPECT_NEAR(model->forward(torch::ones({1, 1, 28, 28})).sum().item<double>(), expected, 1e-5);
 }
 
+// A trace does not normalize by the batch.
+TEST_P(ScriptModelTest, TakesBatchesOfOneSampleOnlyIfItDoesNotNormalizeThem) {
+  Write(path_, GetParam());
+  if (std::string(GetParam()) == "script") {
+    EXPECT_THROW(CheckTrainsOnOneSample(path_), std::invalid_argument);
+  } else {
+    EXPECT_NO_THROW(CheckTrainsOnOneSample(path_));
+  }
+}
+
 TEST_P(ScriptModelTest, HasTheNamesOfPythonsStateDict) {
   Write(path_, GetParam());
   const auto model = LoadScriptModel(path_, SampleForm());
