@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/input_file.h"
 
 namespace sluice {
 namespace {
@@ -54,10 +55,8 @@ absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, Existing exis
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write the trace ", path, ": ", strerror(errno)));
   }
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot write the trace ", path, ": it is not a regular file; name another"));
-  }
+  const absl::Status regular = CheckRegular(path, info);
+  if (!regular.ok()) return regular;
   const bool alone = existing == Existing::kEmptied && Mark(file.file_.get(), F_WRLCK);
   if (alone && ftruncate(file.file_.get(), 0) != 0) return file.Error("empty");
   Mark(file.file_.get(), F_RDLCK);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/input_file.h"
 
 namespace sluice {
 namespace {
@@ -47,10 +48,8 @@ absl::StatusOr<AppendBytes> OpenToAppend(const std::string& path) {
   if (!file->ok() || fstat(file->get(), &info) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", strerror(errno)));
   }
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot write ", path, ": it is not a regular file; name another"));
-  }
+  const absl::Status regular = CheckRegular(path, info);
+  if (!regular.ok()) return regular;
   return AppendBytes([file](absl::string_view bytes) { return AppendWhole(file->get(), bytes); });
 }
 

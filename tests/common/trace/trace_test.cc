@@ -170,7 +170,8 @@ TEST_F(TraceTest, RefusesAPathThatCannotBeWritten) {
               HasCode(absl::StatusCode::kInvalidArgument,
                       HasSubstr("cannot write the trace /nonexistent/trace.json: No such file")));
   EXPECT_THAT(Trace::Open("/dev/full", Existing::kContinued, "server", clock_),
-              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("not a regular file")));
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr("/dev/full is a device, expected a regular file")));
 }
 
 // A limit on the size of files stands for a full disk.

@@ -93,7 +93,7 @@ TEST(OpenToAppendTest, NamesTheFileThatCannotBeWritten) {
                       HasSubstr("cannot write /nowhere/log: No such file or directory")));
   EXPECT_THAT(OpenToAppend("/dev/null"),
               HasCode(absl::StatusCode::kInvalidArgument,
-                      HasSubstr("cannot write /dev/null: it is not a regular file")));
+                      HasSubstr("/dev/null is a device, expected a regular file")));
 }
 
 }  // namespace
