@@ -45,7 +45,6 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kUnknownSession, absl::StatusCode::kAborted, "UNKNOWN_SESSION"},
     {Reason::kTooManyWorkers, absl::StatusCode::kResourceExhausted, "TOO_MANY_WORKERS"},
     {Reason::kTooManyPulls, absl::StatusCode::kResourceExhausted, "TOO_MANY_PULLS"},
-    {Reason::kTooManyProbes, absl::StatusCode::kResourceExhausted, "TOO_MANY_PROBES"},
     {Reason::kModelTooLarge, absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE"},
     {Reason::kJournalStopped, absl::StatusCode::kResourceExhausted, "JOURNAL_STOPPED"},
     {Reason::kNotFound, absl::StatusCode::kNotFound, "NOT_FOUND"},

@@ -43,7 +43,6 @@ enum class Reason {
   kUnknownSession,
   kTooManyWorkers,
   kTooManyPulls,
-  kTooManyProbes,
   kModelTooLarge,
   kJournalStopped,
   kNotFound,

@@ -246,10 +246,6 @@ template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequest>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
-template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureRequest>(const grpc::ByteBuffer& bytes,
-                                                                     const SenderMemory& memory);
-template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureResponse>(const grpc::ByteBuffer& bytes,
-                                                                      const SenderMemory& memory);
 
 absl::StatusOr<TensorChunk> TakeChunk(v1::TensorChunk* message, const SenderMemory& memory) {
   const uint64_t offset = message->offset();

@@ -1,9 +1,8 @@
 // Writes and reads the messages that carry chunks of tensors, without copying the payload.
 //
-// PushGradientsRequest, InitializeParamsRequest, PullParamsResponse and the messages of a probe
-// have their chunk in the same field. These functions write and read the bytes of these messages
-// themselves: gRPC sends the payload from where it lies in memory, and the reader uses it where it
-// was received. The bytes are
+// PushGradientsRequest, InitializeParamsRequest and PullParamsResponse have their chunk in the same
+// field. These functions write and read the bytes of these messages themselves: gRPC sends the
+// payload from where it lies in memory, and the reader uses it where it was received. The bytes are
 // exactly those of protobuf. If a message is valid protobuf but ordered differently from what
 // generated code writes, the generated parser reads it. The gRPC code of server and worker calls
 // these functions, from any thread.
@@ -23,7 +22,6 @@
 #include "common/tensor/shared_memory.h"
 #include "common/tensor/tensor_chunk.h"
 #include "sluice/v1/parameter_server.pb.h"
-#include "sluice/v1/probe.pb.h"
 
 namespace sluice {
 
@@ -78,10 +76,6 @@ extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PushGradientsRequest
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequest>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
-    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
-extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureRequest>(
-    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
-extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureResponse>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 
 // For messages that have more beside their chunk. The first takes the payload of `message`, which

@@ -25,13 +25,11 @@
 #include "server/rpc/operator/reflection.h"
 #include "server/rpc/operator/refusing_admin.h"
 #include "server/rpc/parameter_service.h"
-#include "server/rpc/probe_service.h"
 #include "server/rpc/servers/sequencer_channel.h"
 #include "server/rpc/stripe_service.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
-#include "sluice/v1/probe.grpc.pb.h"
 #include "sluice/v1/sequencer.grpc.pb.h"
 
 namespace sluice {
@@ -219,8 +217,6 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
   }
   services.Add<v1::ParameterServer>(MakeGrpcParameterService(options.token, options.transforms,
                                                              options.limits.join, servers, shard));
-  services.Add<v1::Probe>(MakeGrpcProbeService(
-      {options.token, shard.shares_memory(), options.limits.probes}, *watches));
   services.Add<v1::Admin>(MakeGrpcAdmin(options.token, shard, *watches, durable));
   services.Add<v1::Inspector>(MakeGrpcInspector(shard, *watches, durable));
   const auto drains = [&shard] { return shard.Describe().phase == Phase::kDraining; };
@@ -242,8 +238,6 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOp
   Services services;
   services.Add<v1::ParameterServer>(
       MakeGrpcStripeService(options.token, options.transforms, first_server, stripe));
-  services.Add<v1::Probe>(
-      MakeGrpcProbeService({options.token, false, options.limits.probes}, *watches));
   PassingInspectorOptions passing;
   passing.first_server = first_server;
   passing.connect = [first_server, credentials = options.credentials] {

@@ -36,7 +36,6 @@
 #include "server/web/history/history.h"
 #include "sluice/v1/module_server.pb.h"
 #include "sluice/v1/parameter_server.pb.h"
-#include "sluice/v1/probe.pb.h"
 #include "tests/testing/buffers.h"
 #include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
@@ -304,23 +303,6 @@ void PutModuleMessages(Seeds& seeds) {
   seeds.Put("module_messages", reply.SerializeAsString());
 }
 
-void PutProbes(Seeds& seeds) {
-  v1::MeasureRequest request;
-  request.mutable_echo();
-  seeds.Put("probe", Byte(0) + request.SerializeAsString());
-  request.mutable_echo()->mutable_memory()->set_elements(3);
-  seeds.Put("probe", Byte(1) + request.SerializeAsString());
-  request.mutable_send()->set_count(64);
-  seeds.Put("probe", Byte(0) + request.SerializeAsString());
-  request.mutable_chunk()->set_payload(std::string(8, 'x'));
-  seeds.Put("probe", Byte(5) + request.SerializeAsString());
-  request.mutable_chunk()->set_checksum(Checksum(request.chunk().payload()));
-  seeds.Put("probe", Byte(5) + request.SerializeAsString());
-  request.mutable_chunk()->set_payload(std::string(300, 'x'));
-  request.mutable_chunk()->set_checksum(Checksum(request.chunk().payload()));
-  seeds.Put("probe", Byte(200) + request.SerializeAsString());
-}
-
 // What stands in a stream: the size in two bytes, then the message.
 template <typename Message>
 std::string InStream(const Message& message) {
@@ -427,7 +409,6 @@ int main(int argc, char** argv) {
   sluice::PutCalls(seeds);
   sluice::PutTexts(seeds);
   sluice::PutModuleMessages(seeds);
-  sluice::PutProbes(seeds);
   sluice::PutServerMessages(seeds);
   sluice::PutHistory(seeds);
 }

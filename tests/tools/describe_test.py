@@ -16,7 +16,7 @@ import describe  # noqa: E402
 import recorded_tests  # noqa: E402
 
 PROGRAMS = ("server/sluice_server", "worker/sluice_train", "tools/evaluate/sluice_evaluate", "tools/ctl/sluicectl",
-            "tools/doctor/sluice_doctor", "tools/ping/sluice_ping")
+            "tools/doctor/sluice_doctor")
 # As CLI11 writes it: a name as long as its column, one that is longer, groups, a text below the flags.
 HELP = """Does something.
 Usage: program [OPTIONS]

@@ -15,7 +15,6 @@ PROGRAMS = {
     "server/sluice_server": ["protocol", "gRPC"],
     "worker/sluice_train": ["protocol", "gRPC", "LibTorch"],
     "tools/evaluate/sluice_evaluate": ["protocol", "gRPC", "LibTorch"],
-    "tools/ping/sluice_ping": ["protocol", "gRPC"],
     "tools/ctl/sluicectl": ["protocol", "gRPC"],
     "tools/doctor/sluice_doctor": ["protocol", "gRPC"],
     "tools/ctl/sluicectl_export": ["LibTorch"],

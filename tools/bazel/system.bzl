@@ -39,7 +39,6 @@ _PLAIN = {
     "cli11": [],
     "gtest": ["-lgmock", "-lgtest"],
     "gtest_main": ["-lgmock", "-lgtest_main", "-lgtest"],
-    "grpc_channelz": ["-lgrpcpp_channelz"],
 }
 
 _LIBRARY = """

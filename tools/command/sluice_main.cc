@@ -36,15 +36,14 @@ struct Command {
   const char* help;
 };
 
-constexpr std::array<Command, 7> kCommands = {{
+constexpr std::array<Command, 6> kCommands = {{
     {"serve", "server", "sluice_server", "serves parameters"},
     {"train", "worker", "sluice_train", "trains a model, with a server or without"},
     {"evaluate", "tools/evaluate", "sluice_evaluate", "measures loss and accuracy"},
     {"predict", "worker/torch/examples", "predict", "says what a checkpoint sees in an image"},
     {"ctl", "tools/ctl", "sluicectl",
      "looks into a running server, changes it, and works with checkpoints"},
-    {"doctor", "tools/doctor", "sluice_doctor", "checks this machine"},
-    {"ping", "tools/ping", "sluice_ping", "measures the way to a server"},
+    {"doctor", "tools/doctor", "sluice_doctor", "checks this machine, and the way to a server"},
 }};
 
 void PrintHelp(std::ostream& out) {

@@ -140,43 +140,37 @@ std::string OlderSide(absl::string_view server, absl::string_view own) {
   return theirs < ours ? "the server" : "this machine";
 }
 
-Finding ClockOf(GrpcProbe& probe) {
-  const absl::Time sent = absl::Now();
-  const auto time = probe.AskTime();
-  const absl::Time received = absl::Now();
-  if (!time.ok()) {
-    return {Verdict::kWarning, "server's clock",
-            absl::StrCat("the server does not tell it: ", time.status().message())};
-  }
-  const absl::Duration half = (received - sent) / 2;
-  return JudgeClock(*time - (sent + half), half);
-}
-
 Findings AskServer(const NamedServer& server, const Address& address,
                    const CredentialsSource& credentials) {
   const std::string token = TokenFor(server, address);
-  const auto probe =
-      GrpcProbe::Connect({server.address, token, credentials, kConnectTimeout}, RealClock());
+  const auto probe = GrpcProbe::Connect({server.address, token, credentials, kConnectTimeout});
   if (!probe.ok()) {
     return {{Verdict::kWrong, "server", WhyNot(server, address, probe.status())}};
   }
+  const absl::Time sent = absl::Now();
   const auto answer = (*probe)->Ask();
+  const absl::Duration half = (absl::Now() - sent) / 2;
   if (absl::IsUnavailable(answer.status())) {
     return {FindingOf("server", answer.status(), "", Verdict::kWrong,
                       credentials == nullptr
                           ? "is it a server of Sluice, and does it run?"
                           : "does the server's --tls-ca name the authority of this certificate?")};
   }
+  if (absl::IsUnimplemented(answer.status())) {
+    return {{Verdict::kWrong, "server",
+             absl::StrCat(server.address, " answers, but it is no server of Sluice")}};
+  }
   Findings findings = {{Verdict::kOk, "server",
                         absl::StrCat(server.address, " answers, ",
                                      credentials == nullptr ? "in plaintext" : "over TLS")}};
+  const absl::Status access = answer.ok() ? (*probe)->TryAccess() : answer.status();
+  if (!access.ok()) {
+    findings.push_back({Verdict::kWrong, "access", WhyRefused(server, !token.empty(), access)});
+  }
   if (answer.ok()) {
     findings.push_back(JudgeVersion(*answer, kWorkerRevisions, kVersion));
-  } else {
-    findings.push_back(
-        {Verdict::kWrong, "access", WhyRefused(server, !token.empty(), answer.status())});
+    findings.push_back(JudgeClock(answer->time - (sent + half), half));
   }
-  findings.push_back(ClockOf(**probe));
   return findings;
 }
 
@@ -199,6 +193,11 @@ Findings CheckServer(const NamedServer& server) {
 
 Finding JudgeVersion(const ProbedServer& server, const Revisions& own, absl::string_view version) {
   constexpr char kSubject[] = "version";
+  if (server.version.empty()) {
+    return {Verdict::kWarning, kSubject,
+            absl::StrCat("the server does not tell it, so it is older than this machine's (Sluice ",
+                         version, "); upgrade the server")};
+  }
   const absl::Status fits = CheckServerRevision(own, server.revision, server.version);
   if (!fits.ok()) return {Verdict::kWrong, kSubject, std::string(fits.message())};
   const std::string found = absl::StrCat("the server runs Sluice ", Shown(server.version),

@@ -155,7 +155,7 @@ def manual(name, version, root, commands, date):
         yield ".SH NOTES"
         for note in root.notes:
             yield from (".PP", escaped(note))
-    others = {"sluice", "sluice_server", "sluice_train", "sluice_evaluate", "sluice_doctor", "sluice_ping", "sluicectl"} - {name}
+    others = {"sluice", "sluice_server", "sluice_train", "sluice_evaluate", "sluice_doctor", "sluicectl"} - {name}
     yield from (".SH SEE ALSO", ", ".join(f"{escaped(other)}(1)" for other in sorted(others)))
 
 

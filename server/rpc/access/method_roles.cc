@@ -32,7 +32,6 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/PullLane", kTraining},
     {"/sluice.v1.ParameterServer/Leave", kSession},
     {"/sluice.v1.Sequencer/Follow", kFollow},
-    {"/sluice.v1.Probe/Measure", kSession},
     {"/sluice.v1.Inspector/GetServerState", kInspect},
     {"/sluice.v1.Inspector/ListWorkers", kInspect},
     {"/sluice.v1.Inspector/ListServers", kInspect},

@@ -11,14 +11,6 @@
 
 namespace sluice {
 
-// What probes may take of a server; probe.proto promises it.
-struct ProbeLimits {
-  int at_once = 16;
-  absl::Duration time = absl::Seconds(30);    // of one probe
-  uint64_t bytes = uint64_t{16} << 30;        // of one probe, in both directions together
-  static constexpr uint32_t kMostAsked = 64;  // chunks of one request
-};
-
 struct RpcLimits {
   // Size of one message: enough for a chunk of 1 MiB or a layout of tens of thousands of tensors. A
   // larger layout comes in parts.
@@ -37,7 +29,6 @@ struct RpcLimits {
   absl::Duration handshake = absl::Seconds(10);
   // Time in which all parts of a request to join must come (JoinInParts). Tests set it.
   absl::Duration join = absl::Seconds(60);
-  ProbeLimits probes = {};  // Tests set them.
   // Connections that may be open at once. The limit on open files may allow fewer, see
   // ConnectionsThatFit().
   int connections = 16384;

@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/version.h"
 #include "common/wire/encoding.h"
 #include "common/wire/messages.h"
+#include "common/wire/versions.h"
 
 namespace sluice {
 namespace {
@@ -168,6 +170,8 @@ std::string AwaitedOf(const ServerStatus& server, Step step) {
 
 v1::ServerState ToProto(const ShardStatus& state) {
   v1::ServerState message;
+  message.set_protocol(kServedRevisions.newest);
+  message.set_version(kVersion);
   message.set_job_id(state.job_id);
   message.set_incarnation(state.incarnation.value());
   message.set_phase(PhaseToProto(state.phase));

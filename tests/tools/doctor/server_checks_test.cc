@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ProbedServer Server(const char* version, uint32_t revision) { return {version, revision, false}; }
+ProbedServer Server(const char* version, uint32_t revision) { return {version, revision}; }
 
 TEST(ServerChecksTest, AgreeWithTheSameVersion) {
   const Finding same = JudgeVersion(Server("0.1.0", 1), {0, 1}, "0.1.0");
@@ -37,6 +37,12 @@ TEST(ServerChecksTest, KnowWhichRevisionsFit) {
   const Finding newer = JudgeVersion(Server("0.3.0", 4), {2, 3}, "0.2.0");
   EXPECT_EQ(newer.verdict, Verdict::kWarning);
   EXPECT_THAT(newer.text, HasSubstr("upgrade this machine"));
+}
+
+TEST(ServerChecksTest, TakeAServerThatTellsNoVersionForAnOldOne) {
+  const Finding old = JudgeVersion(Server("", 0), {0, 3}, "0.2.0");
+  EXPECT_EQ(old.verdict, Verdict::kWarning);
+  EXPECT_THAT(old.text, HasSubstr("older than this machine's (Sluice 0.2.0); upgrade the server"));
 }
 
 TEST(ServerChecksTest, WarnOfAClockThatIsMoreThanFiveSecondsOff) {

@@ -45,7 +45,6 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.ParameterServer/PushLane", "worker"},
       {"/sluice.v1.ParameterServer/PullLane", "worker"},
       {"/sluice.v1.ParameterServer/Leave", "worker or observer"},
-      {"/sluice.v1.Probe/Measure", "worker or observer"},
       {"/sluice.v1.Inspector/GetServerState", "worker or observer or admin or server"},
       {"/sluice.v1.Inspector/ListWorkers", "worker or observer or admin or server"},
       {"/sluice.v1.Inspector/ListServers", "worker or observer or admin or server"},

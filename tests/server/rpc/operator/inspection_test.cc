@@ -58,11 +58,10 @@ class ReflectionTest : public ::testing::Test {
 TEST_F(ReflectionTest, ListsTheServices) {
   const auto services = client_.ListServices();
   ASSERT_THAT(services, IsOk());
-  EXPECT_THAT(*services,
-              UnorderedElementsAre("sluice.v1.ParameterServer", "sluice.v1.Inspector",
-                                   "sluice.v1.Admin", "sluice.v1.Probe", "grpc.health.v1.Health",
-                                   "grpc.reflection.v1.ServerReflection",
-                                   "grpc.reflection.v1alpha.ServerReflection"));
+  EXPECT_THAT(*services, UnorderedElementsAre("sluice.v1.ParameterServer", "sluice.v1.Inspector",
+                                              "sluice.v1.Admin", "grpc.health.v1.Health",
+                                              "grpc.reflection.v1.ServerReflection",
+                                              "grpc.reflection.v1alpha.ServerReflection"));
 }
 
 TEST_F(ReflectionTest, DescribesTheParameterServer) {

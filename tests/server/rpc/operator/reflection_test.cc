@@ -76,11 +76,10 @@ TEST_F(ReflectionV1Test, ListsTheServices) {
   for (const auto& service : response.list_services_response().service()) {
     names.push_back(service.name());
   }
-  EXPECT_THAT(names,
-              UnorderedElementsAre("sluice.v1.ParameterServer", "sluice.v1.Inspector",
-                                   "sluice.v1.Admin", "sluice.v1.Probe", "grpc.health.v1.Health",
-                                   "grpc.reflection.v1.ServerReflection",
-                                   "grpc.reflection.v1alpha.ServerReflection"));
+  EXPECT_THAT(names, UnorderedElementsAre("sluice.v1.ParameterServer", "sluice.v1.Inspector",
+                                          "sluice.v1.Admin", "grpc.health.v1.Health",
+                                          "grpc.reflection.v1.ServerReflection",
+                                          "grpc.reflection.v1alpha.ServerReflection"));
 }
 
 TEST_F(ReflectionV1Test, GivesAFileByItsNameOrASymbolInItWithItsImports) {
