@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error.h"
 #include "common/net/listening_sockets.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_runtime.h"
@@ -17,15 +18,13 @@
 #include "server/rpc/listening/call_counter.h"
 #include "server/rpc/listening/open_files.h"
 #include "server/rpc/operator/admin.h"
+#include "server/rpc/operator/get_row.h"
 #include "server/rpc/operator/health.h"
 #include "server/rpc/operator/inspector.h"
 #include "server/rpc/operator/open_watches.h"
-#include "server/rpc/operator/passing_inspector.h"
 #include "server/rpc/operator/public_descriptors.h"
 #include "server/rpc/operator/reflection.h"
-#include "server/rpc/operator/refusing_admin.h"
 #include "server/rpc/parameter_service.h"
-#include "server/rpc/servers/sequencer_channel.h"
 #include "server/rpc/stripe_service.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
@@ -45,7 +44,13 @@ class Services {
     Add(Generated::service_full_name(), std::move(service));
   }
   void Add(std::string name, std::unique_ptr<grpc::Service> service) {
-    services_.push_back({std::move(name), std::move(service)});
+    services_.push_back({std::move(name), std::move(service), absl::OkStatus(), ""});
+  }
+  // Of this service only the method `served` is served; calls of all others end with `refusal`.
+  template <typename Generated>
+  void AddPart(std::unique_ptr<grpc::Service> service, const absl::Status& refusal,
+               const std::string& served) {
+    services_.push_back({Generated::service_full_name(), std::move(service), refusal, served});
   }
 
   // The last to be added. Describes all.
@@ -65,7 +70,8 @@ class Services {
     for (const Named& one : services_) {
       const auto* const described = pool.FindServiceByName(one.name);
       CHECK(described != nullptr) << one.name;
-      checked_.push_back(MakeCheckedService(*one.service, *described, roles));
+      checked_.push_back(
+          MakeCheckedService(*one.service, *described, roles, one.refusal, one.served));
       builder.RegisterService(checked_.back().get());
     }
     unknown_ = MakeUnknownMethods(roles);
@@ -76,6 +82,8 @@ class Services {
   struct Named {
     std::string name;
     std::unique_ptr<grpc::Service> service;
+    absl::Status refusal;
+    std::string served;
   };
 
   std::vector<Named> services_;
@@ -238,14 +246,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOp
   Services services;
   services.Add<v1::ParameterServer>(
       MakeGrpcStripeService(options.token, options.transforms, first_server, stripe));
-  PassingInspectorOptions passing;
-  passing.first_server = first_server;
-  passing.connect = [first_server, credentials = options.credentials] {
-    return MakeSequencerChannel(first_server, credentials);
-  };
-  passing.rows = [&stripe] { return stripe.rows(); };
-  services.Add<v1::Inspector>(MakeGrpcPassingInspector(std::move(passing), *watches));
-  services.Add<v1::Admin>(MakeGrpcRefusingAdmin(options.token, first_server));
+  const absl::Status elsewhere = MakeError(
+      Reason::kNotFirstServer,
+      absl::StrCat(
+          "this server is not the first one of its job, which has its state; call that, at ",
+          first_server));
+  services.AddPart<v1::Inspector>(MakeGrpcRowInspector([&stripe] { return stripe.rows(); }),
+                                  elsewhere, "GetRow");
+  services.AddPart<v1::Admin>(std::make_unique<v1::Admin::CallbackService>(), elsewhere, "");
   services.Add(kHealth, MakeGrpcHealth([] { return false; }, *watches));
   services.AddReflection();
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));

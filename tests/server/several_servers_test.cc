@@ -419,7 +419,7 @@ v1::ListServersResponse ServersAt(const std::string& address) {
   return response;
 }
 
-TEST_P(SeveralServersTest, AnyServerShowsAllServers) {
+TEST_P(SeveralServersTest, TheFirstServerShowsAllServers) {
   const uint32_t servers = GetParam();
   RunningServer first(FirstOptions(servers));
   std::vector<std::unique_ptr<RunningHolder>> holders;
@@ -429,23 +429,20 @@ TEST_P(SeveralServersTest, AnyServerShowsAllServers) {
   HandMadeWorker worker(first.address());
   Train(worker);
   const Stripes stripes(kElements, servers);
-  for (uint32_t asked = 0; asked < servers; ++asked) {
-    const std::string address = asked == 0 ? first.address() : holders[asked - 1]->address();
-    v1::ListServersResponse shown;
-    // A holder tells its figures several times a second.
-    do shown = ServersAt(address);
-    while (shown.servers(static_cast<int>(servers) - 1).step() < 2);
-    ASSERT_THAT(shown.servers(), SizeIs(servers));
-    for (uint32_t i = 0; i < servers; ++i) {
-      const v1::Server& server = shown.servers(static_cast<int>(i));
-      EXPECT_EQ(server.index(), i);
-      EXPECT_EQ(server.address(), SocketOf(i).ToString());
-      EXPECT_EQ(server.elements(), stripes.SizeOf(i));
-      EXPECT_EQ(server.bytes(), 4 * stripes.SizeOf(i));
-      EXPECT_TRUE(server.connected());
-      EXPECT_TRUE(server.has_since());
-      EXPECT_EQ(server.awaited(), "");
-    }
+  v1::ListServersResponse shown;
+  // A holder tells its figures several times a second.
+  do shown = ServersAt(first.address());
+  while (shown.servers(static_cast<int>(servers) - 1).step() < 2);
+  ASSERT_THAT(shown.servers(), SizeIs(servers));
+  for (uint32_t i = 0; i < servers; ++i) {
+    const v1::Server& server = shown.servers(static_cast<int>(i));
+    EXPECT_EQ(server.index(), i);
+    EXPECT_EQ(server.address(), SocketOf(i).ToString());
+    EXPECT_EQ(server.elements(), stripes.SizeOf(i));
+    EXPECT_EQ(server.bytes(), 4 * stripes.SizeOf(i));
+    EXPECT_TRUE(server.connected());
+    EXPECT_TRUE(server.has_since());
+    EXPECT_EQ(server.awaited(), "");
   }
   EXPECT_THAT(worker.Left(), IsOk());
 }
@@ -482,7 +479,7 @@ std::string TensorAt(const std::string& address, const HandMadeWorker& worker) {
   return response.SerializeAsString();
 }
 
-TEST_P(SeveralServersTest, AnyServerShowsATensorToTheBitsOfOneServer) {
+TEST_P(SeveralServersTest, TheFirstServerShowsATensorToTheBitsOfOneServer) {
   std::string alone;
   {
     RunningServer server(FirstOptions(1));
@@ -500,7 +497,6 @@ TEST_P(SeveralServersTest, AnyServerShowsATensorToTheBitsOfOneServer) {
   HandMadeWorker worker(first.address());
   ASSERT_THAT(worker.Offered(Pattern(1)), IsOk());
   EXPECT_EQ(TensorAt(first.address(), worker), alone);
-  EXPECT_EQ(TensorAt(holders.back()->address(), worker), alone);
   EXPECT_THAT(worker.Left(), IsOk());
 }
 

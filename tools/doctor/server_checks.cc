@@ -163,9 +163,14 @@ Findings AskServer(const NamedServer& server, const Address& address,
   Findings findings = {{Verdict::kOk, "server",
                         absl::StrCat(server.address, " answers, ",
                                      credentials == nullptr ? "in plaintext" : "over TLS")}};
-  const absl::Status access = answer.ok() ? (*probe)->TryAccess() : answer.status();
+  const bool tells_nothing = ReasonOf(answer.status()) == Reason::kNotFirstServer;
+  const absl::Status access =
+      answer.ok() || tells_nothing ? (*probe)->TryAccess() : answer.status();
   if (!access.ok()) {
     findings.push_back({Verdict::kWrong, "access", WhyRefused(server, !token.empty(), access)});
+  }
+  if (tells_nothing) {
+    findings.push_back({Verdict::kWarning, "version", std::string(answer.status().message())});
   }
   if (answer.ok()) {
     findings.push_back(JudgeVersion(*answer, kWorkerRevisions, kVersion));

@@ -73,17 +73,19 @@ class RequestArrival final : public grpc_completion_queue_functor {
 class CheckedHandler final : public MethodHandler {
  public:
   CheckedHandler(std::string path, const MethodDescriptor& method, RoleCheck roles,
-                 MethodHandler& handler)
+                 absl::Status refusal, MethodHandler& handler)
       : path_(std::move(path)),
         may_call_(RolesThatMayCall(path_)),
         roles_(roles),
+        refusal_(std::move(refusal)),
         takes_one_request_(!method.client_streaming()),
         handler_(handler) {}
 
   const char* path() const { return path_.c_str(); }
 
   void RunHandler(const HandlerParameter& call) override {
-    const absl::Status allowed = CheckCall(*call.server_context, path_, may_call_, roles_);
+    absl::Status allowed = CheckCall(*call.server_context, path_, may_call_, roles_);
+    if (allowed.ok()) allowed = refusal_;
     if (!allowed.ok()) {
       Refuse(call, allowed);
     } else if (takes_one_request_) {
@@ -97,6 +99,7 @@ class CheckedHandler final : public MethodHandler {
   const std::string path_;
   const Roles may_call_;
   const RoleCheck roles_;
+  const absl::Status refusal_;
   const bool takes_one_request_;
   MethodHandler& handler_;  // of the service that is checked
 };
@@ -105,12 +108,13 @@ class CheckedHandler final : public MethodHandler {
 // only when its request has arrived.
 class CheckedService final : public grpc::Service {
  public:
-  CheckedService(grpc::Service& inner, const ServiceDescriptor& described, RoleCheck roles) {
+  CheckedService(grpc::Service& inner, const ServiceDescriptor& described, RoleCheck roles,
+                 const absl::Status& refusal, absl::string_view served) {
     for (int i = 0; i < described.method_count(); ++i) {
       const MethodDescriptor& method = *described.method(i);
       auto handler = std::make_unique<CheckedHandler>(
           absl::StrCat("/", described.full_name(), "/", method.name()), method, roles,
-          HandlerOf(inner, i));
+          method.name() == served ? absl::OkStatus() : refusal, HandlerOf(inner, i));
       AddMethod(new grpc::internal::RpcServiceMethod(
           handler->path(), grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
       MarkMethodCallback(i, handler.release());
@@ -145,8 +149,9 @@ class UnknownMethods final : public grpc::CallbackGenericService {
 
 std::unique_ptr<grpc::Service> MakeCheckedService(grpc::Service& inner,
                                                   const ServiceDescriptor& described,
-                                                  RoleCheck roles) {
-  return std::make_unique<CheckedService>(inner, described, roles);
+                                                  RoleCheck roles, const absl::Status& refusal,
+                                                  absl::string_view served) {
+  return std::make_unique<CheckedService>(inner, described, roles, refusal, served);
 }
 
 std::unique_ptr<grpc::CallbackGenericService> MakeUnknownMethods(RoleCheck roles) {

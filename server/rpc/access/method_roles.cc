@@ -14,8 +14,6 @@ struct Entry {
 constexpr Roles kTraining = Role::kWorker;
 constexpr Roles kSession = Roles(Role::kWorker) | Role::kObserver;  // see also GrpcParameterService
 constexpr Roles kLook = Roles(Role::kWorker) | Role::kObserver | Role::kAdmin;
-// Another server passes on the calls of who may look.
-constexpr Roles kInspect = kLook | Role::kServer;
 constexpr Roles kChange = Role::kAdmin;
 constexpr Roles kFollow = Role::kServer;
 
@@ -32,14 +30,14 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/PullLane", kTraining},
     {"/sluice.v1.ParameterServer/Leave", kSession},
     {"/sluice.v1.Sequencer/Follow", kFollow},
-    {"/sluice.v1.Inspector/GetServerState", kInspect},
-    {"/sluice.v1.Inspector/ListWorkers", kInspect},
-    {"/sluice.v1.Inspector/ListServers", kInspect},
-    {"/sluice.v1.Inspector/ListParameters", kInspect},
-    {"/sluice.v1.Inspector/GetParameter", kInspect},
-    {"/sluice.v1.Inspector/ListTables", kInspect},
-    {"/sluice.v1.Inspector/GetRow", kInspect},
-    {"/sluice.v1.Inspector/WatchState", kInspect},
+    {"/sluice.v1.Inspector/GetServerState", kLook},
+    {"/sluice.v1.Inspector/ListWorkers", kLook},
+    {"/sluice.v1.Inspector/ListServers", kLook},
+    {"/sluice.v1.Inspector/ListParameters", kLook},
+    {"/sluice.v1.Inspector/GetParameter", kLook},
+    {"/sluice.v1.Inspector/ListTables", kLook},
+    {"/sluice.v1.Inspector/GetRow", kLook},
+    {"/sluice.v1.Inspector/WatchState", kLook},
     {"/sluice.v1.Admin/SetPolicy", kChange},
     {"/sluice.v1.Admin/SetLearningRate", kChange},
     {"/sluice.v1.Admin/EvictWorker", kChange},

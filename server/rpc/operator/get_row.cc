@@ -1,10 +1,15 @@
 #include "server/rpc/operator/get_row.h"
 
+#include <grpcpp/grpcpp.h>
+
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/wire/status.h"
+#include "sluice/v1/inspector.grpc.pb.h"
 
 namespace sluice {
 namespace {
@@ -39,6 +44,22 @@ void PutRow(const StoredRow& row, uint32_t width, const RowSlots& slots,
   }
 }
 
+class GrpcRowInspector final : public v1::Inspector::CallbackService {
+ public:
+  explicit GrpcRowInspector(std::function<HeldRows()> rows) : rows_(std::move(rows)) {}
+
+  grpc::ServerUnaryReactor* GetRow(grpc::CallbackServerContext* context,
+                                   const v1::GetRowRequest* request,
+                                   v1::GetRowResponse* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpcStatus(AnswerGetRow(*request, rows_(), *response)));
+    return reactor;
+  }
+
+ private:
+  const std::function<HeldRows()> rows_;
+};
+
 }  // namespace
 
 absl::Status AnswerGetRow(const v1::GetRowRequest& request, const HeldRows& held,
@@ -65,6 +86,10 @@ absl::Status AnswerGetRow(const v1::GetRowRequest& request, const HeldRows& held
     PutRow(stored, width, held.slots[*table], response);
   });
   return absl::OkStatus();
+}
+
+std::unique_ptr<grpc::Service> MakeGrpcRowInspector(std::function<HeldRows()> rows) {
+  return std::make_unique<GrpcRowInspector>(std::move(rows));
 }
 
 }  // namespace sluice

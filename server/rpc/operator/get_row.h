@@ -3,6 +3,11 @@
 #ifndef SLUICE_SERVER_RPC_OPERATOR_GET_ROW_H_
 #define SLUICE_SERVER_RPC_OPERATOR_GET_ROW_H_
 
+#include <grpcpp/impl/service_type.h>
+
+#include <functional>
+#include <memory>
+
 #include "absl/status/status.h"
 #include "server/holder/held_rows.h"
 #include "sluice/v1/inspector.pb.h"
@@ -13,6 +18,10 @@ namespace sluice {
 // the row.
 absl::Status AnswerGetRow(const v1::GetRowRequest& request, const HeldRows& held,
                           v1::GetRowResponse& response);
+
+// An Inspector that has this method alone, for a server that has rows and not the job's state.
+// gRPC's threads call `rows`.
+std::unique_ptr<grpc::Service> MakeGrpcRowInspector(std::function<HeldRows()> rows);
 
 }  // namespace sluice
 

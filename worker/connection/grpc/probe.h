@@ -25,7 +25,8 @@ class GrpcProbe {
  public:
   static absl::StatusOr<std::unique_ptr<GrpcProbe>> Connect(const GrpcEndpoint& options);
 
-  // Needs no token, and over TLS a certificate with any role.
+  // Needs no token, and over TLS a certificate with any role. NOT_FIRST_SERVER if another server of
+  // the job knows.
   absl::StatusOr<ProbedServer> Ask();
 
   // Whether the server takes the token and the certificate of a worker: BAD_TOKEN or WRONG_ROLE if
