@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tools/bench/harness/cell.h"
-#include "tools/bench/rounds/goals.h"
 
 namespace sluice::bench {
 

@@ -46,7 +46,6 @@ TEST(RoundTest, MeasuresEveryRowThatNeedsNoMore) {
           << round->output();
     }
   }
-  EXPECT_THAT(round->output(), HasSubstr("goals, by the medians above"));
 }
 
 TEST(RoundTest, MeasuresOrSkipsTheOthers) {

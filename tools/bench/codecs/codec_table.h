@@ -3,7 +3,6 @@
 #ifndef SLUICE_TOOLS_BENCH_CODECS_CODEC_TABLE_H_
 #define SLUICE_TOOLS_BENCH_CODECS_CODEC_TABLE_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,8 +11,6 @@ namespace sluice::bench {
 // The measurements of one codec with one vector.
 struct CodecResult {
   std::string name;
-  double at_least = 0;          // the goal for its GB/s each way; 0: none
-  double times_blosc = 0;       // the goal for its GB/s of encoding beside Blosc's; 0: none
   double ratio = 1;             // bytes of the values / bytes when encoded
   double error = 0;             // L2 norm of the loss / of the values
   std::vector<double> encodes;  // GB/s of the values' bytes, pass by pass
@@ -25,15 +22,8 @@ struct CodecResult {
 // on their way. So the slowest of encoder, link and decoder decides.
 double PaysBelow(const CodecResult& result);
 
-// Returns the result of Blosc to compare `result` with: the fastest encoder among those whose ratio
-// is not better. Returns null if there is none.
-const CodecResult* BloscBeside(const CodecResult& result, const std::vector<CodecResult>& results);
-
-// Returns two lines of headings, and a line for each result: medians, least and most, goals.
+// Returns two lines of headings, and a line for each result: medians, least and most.
 std::string CodecTable(const std::vector<CodecResult>& results);
-
-// Returns the number of results that miss their goal.
-uint32_t CountMissed(const std::vector<CodecResult>& results);
 
 }  // namespace sluice::bench
 

@@ -1,6 +1,7 @@
 #include "tools/bench/harness/cell.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sluice::bench {
 
@@ -18,6 +19,10 @@ double ServerCpuPerRound(const Measurement& measurement) {
 
 double WorkersCpuPerRound(const Measurement& measurement) {
   return measurement.workers_cpu_seconds / static_cast<double>(measurement.seconds.size());
+}
+
+uint64_t ElementsOf(double megabytes) {
+  return static_cast<uint64_t>(std::ceil(megabytes * 1e6 / sizeof(float)));
 }
 
 }  // namespace sluice::bench

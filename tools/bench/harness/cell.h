@@ -45,6 +45,8 @@ Spread SpreadOf(std::vector<double> values);
 double ServerCpuPerRound(const Measurement& measurement);
 double WorkersCpuPerRound(const Measurement& measurement);
 
+// How many float32 numbers a vector of `megabytes` million bytes has, rounded up.
+uint64_t ElementsOf(double megabytes);
 inline uint64_t Bytes(const Cell& cell) { return cell.elements * sizeof(float); }
 inline double Megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 

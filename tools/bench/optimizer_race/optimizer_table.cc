@@ -1,7 +1,5 @@
 #include "tools/bench/optimizer_race/optimizer_table.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/bench/harness/cell.h"
@@ -13,10 +11,6 @@ std::vector<double> Ratios(const OptimizerRace& race) {
   std::vector<double> ratios;
   for (size_t i = 0; i < race.theirs.size(); ++i) ratios.push_back(race.theirs[i] / race.ours[i]);
   return ratios;
-}
-
-bool Misses(const OptimizerRace& race) {
-  return race.at_least > 0 && !race.theirs.empty() && RatioOf(race) < race.at_least;
 }
 
 std::string Milliseconds(const std::vector<double>& seconds) {
@@ -32,11 +26,6 @@ std::string Ratio(const OptimizerRace& race) {
   return absl::StrFormat("%6.2f %6.2f–%5.2f", spread.median, spread.min, spread.max);
 }
 
-std::string Goal(const OptimizerRace& race) {
-  if (race.at_least == 0) return "";
-  return absl::StrFormat("  at least %.1f: %s", race.at_least, Misses(race) ? "MISSED" : "met");
-}
-
 }  // namespace
 
 double RatioOf(const OptimizerRace& race) { return SpreadOf(Ratios(race)).median; }
@@ -48,14 +37,10 @@ std::string OptimizerTable(const std::vector<OptimizerRace>& races) {
       "optimizer       |    median       min–max       |    median       min–max       | median    "
       "min–max\n";
   for (const OptimizerRace& race : races) {
-    absl::StrAppendFormat(&table, "%-15s | %s | %s | %s%s\n", race.name, Milliseconds(race.ours),
-                          Milliseconds(race.theirs), Ratio(race), Goal(race));
+    absl::StrAppendFormat(&table, "%-15s | %s | %s | %s\n", race.name, Milliseconds(race.ours),
+                          Milliseconds(race.theirs), Ratio(race));
   }
   return table;
-}
-
-uint32_t CountMissed(const std::vector<OptimizerRace>& races) {
-  return static_cast<uint32_t>(std::count_if(races.begin(), races.end(), Misses));
 }
 
 }  // namespace sluice::bench

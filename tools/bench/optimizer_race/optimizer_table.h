@@ -3,7 +3,6 @@
 #ifndef SLUICE_TOOLS_BENCH_OPTIMIZER_RACE_OPTIMIZER_TABLE_H_
 #define SLUICE_TOOLS_BENCH_OPTIMIZER_RACE_OPTIMIZER_TABLE_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@ namespace sluice::bench {
 // The times of one optimizer's steps, in pairs: first Sluice's, then torch::optim's.
 struct OptimizerRace {
   std::string name;
-  double at_least = 0;         // goal for the ratio; 0 is no goal
   std::vector<double> ours;    // seconds
   std::vector<double> theirs;  // as many; empty if torch::optim lacks the optimizer
 };
@@ -20,12 +18,9 @@ struct OptimizerRace {
 // The median of theirs / ours over the pairs: how many times as fast Sluice is.
 double RatioOf(const OptimizerRace& race);
 
-// Two lines of headings, then one line for each race: median, minimum and maximum of both sides,
-// the ratio, and its goal.
+// Two lines of headings, then one line for each race: median, minimum and maximum of both sides and
+// of the ratio.
 std::string OptimizerTable(const std::vector<OptimizerRace>& races);
-
-// The number of races that missed their goal.
-uint32_t CountMissed(const std::vector<OptimizerRace>& races);
 
 }  // namespace sluice::bench
 

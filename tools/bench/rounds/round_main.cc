@@ -1,7 +1,6 @@
 // round_main: measures what one round costs, in Sluice and in its peers.
 //
-// tools/bench/round starts it. Exit codes: 0 done; 1 a cell failed, or with --check a goal was
-// missed; 2 bad command line.
+// tools/bench/round starts it. Exit codes: 0 done; 1 a cell failed; 2 bad command line.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,7 +19,6 @@
 #include "tools/bench/harness/machine_info.h"
 #include "tools/bench/harness/measure.h"
 #include "tools/bench/harness/progress_flag.h"
-#include "tools/bench/rounds/goals.h"
 #include "tools/bench/rounds/table.h"
 
 namespace sluice::bench {
@@ -30,7 +28,7 @@ constexpr char kPurpose[] =
     "Measures rounds: every worker pushes a gradient and pulls the parameters of the next step.\n"
     "Rows are Sluice over each kind of socket, in sync mode, and its peers. The same bytes go\n"
     "through all of them, in turn, in one run. Server and workers are processes of their own.\n"
-    "Prints one table and the goals. tools/bench/README.md explains the rows.";
+    "Prints one table. tools/bench/README.md explains the rows.";
 constexpr char kHowToRead[] =
     "How to read the table:\n"
     "  seconds     of the slowest worker of a round, from the start of its push until it has the\n"
@@ -52,7 +50,6 @@ struct RoundFlags {
   uint32_t passes = 3;
   uint32_t threads = 1;
   std::string json;
-  bool check = false;
   bool quiet = false;
   Programs programs;
 };
@@ -82,7 +79,6 @@ void AddRoundFlags(CLI::App& app, RoundFlags& flags) {
   app.add_option("--json", flags.json,
                  "file to which each result is also written, as a line of JSON")
       ->type_name("FILE");
-  app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
   AddQuietFlag(app, flags.quiet);
   app.add_option("--python", flags.programs.python, "interpreter that has Debian's packages")
       ->capture_default_str();
@@ -134,7 +130,7 @@ std::vector<Cell> MakeCells(const RoundFlags& flags, const std::vector<Row>& row
   return cells;
 }
 
-// Measures and prints. Returns true if every cell succeeded and, with --check, every goal is met.
+// Measures and prints. Returns true if every cell succeeded.
 bool Measure(const RoundFlags& flags, const std::vector<Row>& wanted, std::ostream& json) {
   const Availability available = FindAvailable(wanted, flags.programs);
   for (const std::string& line : available.skipped) std::cout << "skipped: " << line << std::endl;
@@ -149,11 +145,10 @@ bool Measure(const RoundFlags& flags, const std::vector<Row>& wanted, std::ostre
                                        flags.rounds, flags.passes, ProgressUnless(flags.quiet));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   circumstances.seconds = took.count();
-  const GoalVerdict verdict = Judge(AllGoals(), outcome.results);
-  std::cout << Table(circumstances, outcome.results) << "\n" << verdict.text << std::flush;
+  std::cout << Table(circumstances, outcome.results) << std::flush;
   for (const std::string& line : outcome.failures) std::cout << "failed: " << line << std::endl;
   json << JsonLines(outcome.results) << std::flush;
-  return outcome.failures.empty() && !(flags.check && verdict.missed > 0);
+  return outcome.failures.empty();
 }
 
 int Fail(const absl::Status& status) {

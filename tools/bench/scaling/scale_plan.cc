@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/bench/rounds/goals.h"
 
 namespace sluice::bench {
 namespace {
