@@ -49,7 +49,9 @@ ServerIncarnation::ServerIncarnation(const ServerOptions& options,
             if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
           },
           std::make_unique<ThreadPool>(options.threads), trace, Executors::OnThreads()),
-      durable_(std::move(durable)) {
+      durable_(std::move(durable)),
+      constants_(std::make_shared<ConstantStore>(options.shard.job_id, options.durable.directory,
+                                                 *options.files)) {
   if (holders_ != nullptr) LeadHolders();
 }
 
@@ -127,7 +129,11 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartWith(
 
 absl::Status ServerIncarnation::RecoverAnd(const Continue& go_on) {
   if (durable_ == nullptr) return absl::OkStatus();
-  const absl::Status recovered = Recover(*durable_, shard_);
+  absl::Status recovered;
+  if (const ShardCheckpoint* const restored = durable_->restored()) {
+    recovered = constants_->Restore(restored->layout->constants());
+  }
+  if (recovered.ok()) recovered = Recover(*durable_, shard_);
   return recovered.ok() ? go_on(*this) : recovered;
 }
 
@@ -162,10 +168,10 @@ absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
 }
 
 absl::Status ServerIncarnation::Listen(const ServerOptions& options) {
-  auto door =
-      StartGrpcServer({*options.listen, options.token, options.credentials, options.limits,
-                       options.transforms, options.advertised_host, options.shard.expected_workers},
-                      shard_, durable_.get(), holders_.get());
+  auto door = StartGrpcServer(
+      {*options.listen, options.token, options.credentials, options.limits, options.transforms,
+       options.advertised_host, options.shard.expected_workers, constants_},
+      shard_, durable_.get(), holders_.get());
   if (!door.ok()) return door.status();
   grpc_server_ = *std::move(door);
   return absl::OkStatus();

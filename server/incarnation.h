@@ -17,6 +17,7 @@
 #include "common/base/serial_executor.h"
 #include "common/net/address.h"
 #include "common/trace/trace.h"
+#include "server/durable/constant_store.h"
 #include "server/durable/directory.h"
 #include "server/rpc/server.h"
 #include "server/rpc/servers/holder_links.h"
@@ -106,6 +107,7 @@ class ServerIncarnation {
   // Or null. It tells the shard which steps are durable. It outlives grpc_server_, whose callers
   // wait for checkpoints.
   const std::unique_ptr<DurableDirectory> durable_;
+  const std::shared_ptr<ConstantStore> constants_;
   std::unique_ptr<GrpcServer> grpc_server_;
   SerialExecutor recovering_{"sluice-recover"};
 };

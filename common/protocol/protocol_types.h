@@ -76,6 +76,7 @@ struct Welcome {
   // The addresses of the servers, each of which holds one stripe; the first decides. Empty: the one
   // server holds the whole vector.
   std::vector<std::string> servers = {};
+  absl::optional<uint64_t> constants = {};  // the XXH3-64 of those that the job has
 };
 
 struct PushHeader {

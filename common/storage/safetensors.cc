@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
 #include "common/base/little_endian.h"
+#include "common/tensor/constant_tensor.h"
 
 namespace sluice {
 namespace {
@@ -16,17 +17,6 @@ using nlohmann::json;
 
 constexpr char kMetadata[] = "__metadata__";
 constexpr uint64_t kAlignment = 64;
-
-// Bytes of one element; 0 for a type that the format does not have.
-uint64_t ElementBytes(absl::string_view dtype) {
-  static const auto* const bytes = new std::map<absl::string_view, uint64_t>{
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
-      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
-      {"U32", 4},  {"F32", 4}, {"F64", 8}, {"I64", 8},     {"U64", 8},
-  };
-  const auto found = bytes->find(dtype);
-  return found == bytes->end() ? 0 : found->second;
-}
 
 absl::Status Broken(absl::string_view name, absl::string_view what) {
   return absl::DataLossError(absl::StrCat("tensor \"", Shown(name), "\" ", what));
@@ -40,17 +30,6 @@ bool ReadNumbers(const json& value, std::vector<uint64_t>* numbers) {
     numbers->push_back(number.get<uint64_t>());
   }
   return true;
-}
-
-// Computes the number of bytes of a tensor. Returns false if it is above `limit`.
-bool FitsWithin(const std::vector<uint64_t>& shape, uint64_t element, uint64_t limit,
-                uint64_t* bytes) {
-  *bytes = element;
-  for (const uint64_t dimension : shape) {
-    if (dimension != 0 && *bytes > limit / dimension) return false;
-    *bytes *= dimension;
-  }
-  return *bytes <= limit;
 }
 
 absl::StatusOr<SafeTensor> DecodeTensor(const std::string& name, const json& entry,
@@ -69,9 +48,8 @@ absl::StatusOr<SafeTensor> DecodeTensor(const std::string& name, const json& ent
   if (element == 0) return Broken(name, absl::StrCat("has the dtype ", Shown(tensor.dtype)));
   tensor.begin = place[0];
   tensor.end = place[1];
-  uint64_t bytes = 0;
   if (tensor.begin > tensor.end || tensor.end > data_size ||
-      !FitsWithin(tensor.shape, element, data_size, &bytes) || bytes != tensor.end - tensor.begin) {
+      BytesOf(tensor.shape, element, data_size) != tensor.end - tensor.begin) {
     return Broken(name, absl::StrCat("lies at [", tensor.begin, ", ", tensor.end,
                                      "), which does not fit its shape or the file's ", data_size,
                                      " bytes of data"));

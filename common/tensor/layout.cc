@@ -44,6 +44,9 @@ std::string NameProblem(const std::string& name) {
 absl::Status CheckRange(size_t index, const LayoutRange& range, uint64_t expected_offset) {
   const std::string name_problem = NameProblem(range.name);
   if (!name_problem.empty()) return BadRange(index, range, name_problem);
+  if (range.dtype == DataType::kInt64 && range.kind != RangeKind::kStatistic) {
+    return BadRange(index, range, "it is a parameter of int64; only statistics may be integers");
+  }
   if (range.shape.size() > Layout::kMaxDimensions) {
     return BadRange(index, range,
                     absl::StrCat("it has ", range.shape.size(), " dimensions, expected at most ",
@@ -115,6 +118,76 @@ absl::Status CheckSameTables(const std::vector<TableSpec>& job,
   return Differs(absl::StrCat("it has ", worker.size(), " tables, the job's has ", job.size()));
 }
 
+// What is wrong with a constant by itself; empty: nothing. Adds its bytes to `bytes`.
+std::string ConstantProblem(const ConstantTensor& constant, uint64_t* bytes) {
+  const std::string name_problem = NameProblem(constant.name);
+  if (!name_problem.empty()) return name_problem;
+  if (constant.shape.size() > Layout::kMaxDimensions) {
+    return absl::StrCat("it has ", constant.shape.size(), " dimensions, expected at most ",
+                        Layout::kMaxDimensions);
+  }
+  const uint64_t element = ElementBytes(constant.dtype);
+  if (element == 0) {
+    return absl::StrCat("it has the type ", Shown(constant.dtype),
+                        ", expected one of safetensors, such as I64");
+  }
+  const auto own = BytesOf(constant.shape, element, Layout::kMaxConstantBytes);
+  if (!own.has_value() || *bytes + *own > Layout::kMaxConstantBytes) {
+    return absl::StrCat("the constants exceed ", Layout::kMaxConstantBytes, " bytes");
+  }
+  *bytes += *own;
+  return "";
+}
+
+// `names` has the ranges' indices.
+absl::Status CheckConstants(const std::vector<ConstantTensor>& constants,
+                            const std::vector<LayoutRange>& ranges,
+                            const absl::flat_hash_map<absl::string_view, size_t>& names) {
+  if (constants.size() > Layout::kMaxConstants) {
+    return MakeError(Reason::kBadLayout,
+                     absl::StrCat("the layout has ", constants.size(),
+                                  " constants, expected at most ", Layout::kMaxConstants));
+  }
+  absl::flat_hash_set<absl::string_view> known;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < constants.size(); ++i) {
+    std::string problem = ConstantProblem(constants[i], &bytes);
+    const auto range = names.find(constants[i].name);
+    if (problem.empty() && range != names.end() &&
+        ranges[range->second].kind != RangeKind::kStatistic) {
+      problem = "a parameter has the same name";
+    }
+    if (problem.empty() && !known.insert(constants[i].name).second) {
+      problem = "another constant has the same name";
+    }
+    if (problem.empty()) continue;
+    return MakeError(Reason::kBadLayout, absl::StrCat("constant ", i, " of the layout (\"",
+                                                      Shown(constants[i].name), "\"): ", problem));
+  }
+  return absl::OkStatus();
+}
+
+std::string Describe(const ConstantTensor& constant) {
+  return absl::StrCat("\"", Shown(constant.name), "\" [", absl::StrJoin(constant.shape, ", "), "] ",
+                      constant.dtype);
+}
+
+absl::Status CheckSameConstants(const std::vector<ConstantTensor>& job,
+                                const std::vector<ConstantTensor>& worker) {
+  const size_t common = std::min(job.size(), worker.size());
+  for (size_t i = 0; i < common; ++i) {
+    if (job[i] == worker[i]) continue;
+    return Differs(absl::StrCat("the tensor that is not trained ", i, " is ", Describe(worker[i]),
+                                ", the job's is ", Describe(job[i])));
+  }
+  if (job.size() == worker.size()) return absl::OkStatus();
+  const bool more = worker.size() > common;
+  return Differs(absl::StrCat("it has ", worker.size(), " tensors that are not trained, the job's ",
+                              "has ", job.size(), "; ",
+                              more ? "one too many is " : "the first that it lacks is ",
+                              Describe(more ? worker[common] : job[common])));
+}
+
 std::string Describe(const LayoutRange& range) {
   return absl::StrCat("\"", Shown(range.name), "\" ", ShapeString(range.shape), " ",
                       DataTypeName(range.dtype), " ", RangeKindName(range.kind));
@@ -128,7 +201,8 @@ bool operator==(const LayoutRange& a, const LayoutRange& b) {
 }
 
 absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges,
-                                      std::vector<TableSpec> tables) {
+                                      std::vector<TableSpec> tables,
+                                      std::vector<ConstantTensor> constants) {
   if (ranges.empty() && tables.empty()) {
     return MakeError(Reason::kBadLayout,
                      "the layout has 0 ranges and 0 tables, expected at least one of either; give "
@@ -147,6 +221,7 @@ absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges,
   const auto parts = std::make_shared<Parts>();
   parts->ranges = std::move(ranges);
   parts->tables = std::move(tables);
+  parts->constants = std::move(constants);
   parts->by_name.reserve(parts->ranges.size());
   for (size_t i = 0; i < parts->ranges.size(); ++i) {
     if (parts->by_name.emplace(parts->ranges[i].name, i).second) continue;
@@ -158,6 +233,8 @@ absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges,
     const absl::Status tables_are_valid = CheckTables(parts->tables, std::move(names));
     if (!tables_are_valid.ok()) return tables_are_valid;
   }
+  const absl::Status sound = CheckConstants(parts->constants, parts->ranges, parts->by_name);
+  if (!sound.ok()) return sound;
   Layout layout;
   layout.parts_ = parts;
   return layout;
@@ -198,6 +275,11 @@ const std::vector<LayoutRange>& Layout::ranges() const {
 const std::vector<TableSpec>& Layout::tables() const {
   static const auto* const none = new std::vector<TableSpec>();
   return parts_ == nullptr ? *none : parts_->tables;
+}
+
+const std::vector<ConstantTensor>& Layout::constants() const {
+  static const auto* const none = new std::vector<ConstantTensor>();
+  return parts_ == nullptr ? *none : parts_->constants;
 }
 
 std::vector<KindRun> Layout::Runs() const {
@@ -246,7 +328,8 @@ absl::Status CheckSameLayout(const Layout& job, const Layout& worker) {
                                 ", the job's is ", Describe(job.ranges()[i])));
   }
   if (job.ranges().size() == worker.ranges().size()) {
-    return CheckSameTables(job.tables(), worker.tables());
+    const absl::Status same = CheckSameTables(job.tables(), worker.tables());
+    return same.ok() ? CheckSameConstants(job.constants(), worker.constants()) : same;
   }
   const bool more = worker.ranges().size() > common;
   return Differs(absl::StrCat("it has ", worker.ranges().size(), " tensors, the job's has ",
@@ -271,6 +354,8 @@ absl::string_view DataTypeName(DataType dtype) {
       return "float16";
     case DataType::kBFloat16:
       return "bfloat16";
+    case DataType::kInt64:
+      return "int64";
     case DataType::kFloat32:
       break;
   }

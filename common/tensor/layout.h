@@ -1,6 +1,6 @@
 // Describes a model as one flat vector of float32: which range of the vector belongs to which
-// tensor. A model may also have tables of rows (table_spec.h), which are not in the vector. Workers
-// send the layout when they join; checkpoints store it.
+// tensor. A model may also have tables of rows (table_spec.h) and constants (constant_tensor.h),
+// which are not in the vector. Workers send the layout when they join; checkpoints store it.
 
 #ifndef SLUICE_COMMON_TENSOR_LAYOUT_H_
 #define SLUICE_COMMON_TENSOR_LAYOUT_H_
@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/tensor/constant_tensor.h"
 #include "common/tensor/stripes.h"
 #include "common/tensor/table_spec.h"
 
@@ -27,7 +28,8 @@ enum class RangeKind {
 };
 
 // The element type of the tensor in the worker's model; in the vector all elements are float32.
-enum class DataType { kFloat32, kFloat64, kFloat16, kBFloat16 };
+// Integers are counts, of statistics only.
+enum class DataType { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64 };
 
 // One tensor's place in the vector. Offsets and lengths count elements.
 struct LayoutRange {
@@ -70,31 +72,36 @@ void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, 
               [&act](const KindRun& run, uint64_t from, uint64_t to) { act(run.kind, from, to); });
 }
 
-// A valid layout: its ranges are in ascending order and cover [0, size()) without gaps, and ranges
-// and tables have unique names. It is immutable, so any thread may read it, and copies share what
-// they hold.
+// A valid layout: its ranges are in ascending order and cover [0, size()) without gaps, ranges and
+// tables have unique names, and so have constants. It is immutable, so any thread may read it, and
+// copies share what they hold.
 class Layout {
  public:
   static constexpr size_t kMaxRanges = 1'000'000;
   static constexpr size_t kMaxNameBytes = 256;
   static constexpr size_t kMaxDimensions = 8;
   static constexpr uint64_t kMaxElements = uint64_t{1} << 38;  // 1 TiB of float32
+  static constexpr size_t kMaxConstants = 1'000'000;
+  static constexpr uint64_t kMaxConstantBytes = uint64_t{1} << 40;
 
   // A layout without tensors.
   Layout() = default;
 
-  // Checks `ranges` and `tables`, which may come from a peer. BAD_LAYOUT names the range or table,
-  // and the rule that it breaks. Names that checkpoints use for their own tensors are refused.
+  // Checks what may come from a peer. BAD_LAYOUT names the range, table or constant, and the rule
+  // that it breaks. Names that checkpoints use for their own tensors are refused.
   static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges,
-                                       std::vector<TableSpec> tables = {});
+                                       std::vector<TableSpec> tables = {},
+                                       std::vector<ConstantTensor> constants = {});
 
   // The layout of a stripe of this vector; a copy of this one if there is one stripe. It has one
   // range for each tensor that has elements there, with the tensor's name and kind and the shape
-  // [length], and all tables. No tensor has 2³² elements in one of several stripes.
+  // [length], all tables, and no constants: the first server has them. No tensor has 2³² elements
+  // in one of several stripes.
   Layout OfStripe(const Stripes& stripes, uint32_t stripe) const;
 
   const std::vector<LayoutRange>& ranges() const;
   const std::vector<TableSpec>& tables() const;
+  const std::vector<ConstantTensor>& constants() const;
   uint64_t size() const { return ranges().empty() ? 0 : ranges().back().end(); }
 
   // The ranges, with neighbours of one kind joined.
@@ -117,6 +124,7 @@ class Layout {
     std::vector<LayoutRange> ranges;
     absl::flat_hash_map<absl::string_view, size_t> by_name;  // of the names in `ranges`
     std::vector<TableSpec> tables;
+    std::vector<ConstantTensor> constants;
   };
 
   // The vector of which this is a stripe.
@@ -127,8 +135,8 @@ class Layout {
 };
 
 // OK if a worker's layout equals the job's, at once if one is a copy of the other. Otherwise
-// LAYOUT_MISMATCH, which names the first range that differs, and both shapes, or the first table
-// that does.
+// LAYOUT_MISMATCH, which names the first range that differs, and both shapes, or the first table or
+// constant that does.
 absl::Status CheckSameLayout(const Layout& job, const Layout& worker);
 
 // "[64, 3, 3, 3]".

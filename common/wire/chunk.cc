@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/error.h"
+#include "common/base/varint.h"
 #include "common/encoding/checksum.h"
 #include "common/wire/encoding.h"
 #include "common/wire/frame.h"
@@ -26,15 +27,20 @@ namespace {
 constexpr absl::string_view kSameMachine[] = {"unix:",          "fd:",  "ipv4:127.", "ipv6:[::1]",
                                               "ipv6:%5B::1%5D", "127.", "[::1]",     "localhost:"};
 
-grpc::ByteBuffer MessageOf(const v1::TensorChunk& chunk, absl::string_view payload,
-                           std::shared_ptr<const void> owner) {
+grpc::ByteBuffer Sharing(const std::string& prefix, absl::string_view payload,
+                         std::shared_ptr<const void> owner) {
   using Owner = std::shared_ptr<const void>;
   const grpc::Slice slices[] = {
-      grpc::Slice(FramePrefix(chunk, payload.size())),
+      grpc::Slice(prefix),
       grpc::Slice(
           const_cast<char*>(payload.data()), payload.size(),
           [](void* kept) { delete static_cast<Owner*>(kept); }, new Owner(std::move(owner)))};
   return grpc::ByteBuffer(slices, 2);
+}
+
+grpc::ByteBuffer MessageOf(const v1::TensorChunk& chunk, absl::string_view payload,
+                           std::shared_ptr<const void> owner) {
+  return Sharing(FramePrefix(chunk, payload.size()), payload, std::move(owner));
 }
 
 std::string FirstBytes(const std::vector<grpc::Slice>& slices) {
@@ -276,6 +282,14 @@ grpc::ByteBuffer Joined(const grpc::ByteBuffer& message, const grpc::ByteBuffer&
   if (!message.Dump(&slices).ok() || !chunk.Dump(&of_chunk).ok()) return grpc::ByteBuffer();
   slices.insert(slices.end(), of_chunk.begin(), of_chunk.end());
   return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+grpc::ByteBuffer EncodeBytes(uint32_t field, absl::string_view bytes,
+                             std::shared_ptr<const void> owner) {
+  constexpr uint32_t kLengthDelimited = 2;
+  std::string prefix(1, static_cast<char>(field << 3 | kLengthDelimited));
+  AppendVarint(bytes.size(), &prefix);
+  return Sharing(prefix, bytes, std::move(owner));
 }
 
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message) {

@@ -40,6 +40,11 @@ grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements, Chec
 // Returns a message with an encoded chunk. The message shares the payload's memory.
 grpc::ByteBuffer EncodeChunk(const EncodedChunk& chunk);
 
+// Returns a message that has these bytes, and nothing else, in its field of that number, 1 to 15.
+// The message shares their memory, which `owner` keeps.
+grpc::ByteBuffer EncodeBytes(uint32_t field, absl::string_view bytes,
+                             std::shared_ptr<const void> owner);
+
 // Cuts `elements` into messages of at most kChunkElements each, and calls write(message, count) for
 // each one; `count` is the number of its elements. The first element is element `offset` of the
 // vector. Stops when write() returns false.

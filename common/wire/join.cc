@@ -32,6 +32,11 @@ class Cutter {
     *part.mutable_layout()->add_ranges() = std::move(range);
   }
 
+  void Add(v1::ConstantTensor constant) {
+    v1::JoinRequest& part = PartWithRoom(constant.ByteSizeLong());
+    *part.mutable_layout()->add_constants() = std::move(constant);
+  }
+
   void Add(v1::OptimizerGroup group) {
     google::protobuf::RepeatedPtrField<std::string> names;
     names.Swap(group.mutable_parameters());
@@ -85,6 +90,18 @@ std::string OtherField(const Message& message, const std::set<std::string>& expe
 
 size_t Sum(int a, int b) { return static_cast<size_t>(a) + static_cast<size_t>(b); }
 
+// A shape may take more memory than the bytes that it came in.
+template <typename Tensors>
+absl::Status CheckDimensions(const Tensors& tensors, absl::string_view kind) {
+  for (const auto& tensor : tensors) {
+    if (static_cast<size_t>(tensor.shape_size()) <= Layout::kMaxDimensions) continue;
+    return MakeError(Reason::kBadLayout,
+                     absl::StrCat("a ", kind, " of the layout has ", tensor.shape_size(),
+                                  " dimensions, expected at most ", Layout::kMaxDimensions));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status BadPart(size_t part, absl::string_view problem) {
   return MakeError(Reason::kBadArgument,
                    absl::StrCat("part ", part, " of the request to join ", problem));
@@ -94,11 +111,16 @@ absl::Status BadPart(size_t part, absl::string_view problem) {
 
 std::vector<v1::JoinRequest> SplitJoin(v1::JoinRequest request, size_t part_bytes) {
   google::protobuf::RepeatedPtrField<v1::LayoutRange> ranges;
+  google::protobuf::RepeatedPtrField<v1::ConstantTensor> constants;
   google::protobuf::RepeatedPtrField<v1::OptimizerGroup> groups;
-  if (request.has_layout()) ranges.Swap(request.mutable_layout()->mutable_ranges());
+  if (request.has_layout()) {
+    ranges.Swap(request.mutable_layout()->mutable_ranges());
+    constants.Swap(request.mutable_layout()->mutable_constants());
+  }
   if (request.has_optimizer()) groups.Swap(request.mutable_optimizer()->mutable_groups());
   Cutter cutter(std::move(request), part_bytes);
   for (v1::LayoutRange& range : ranges) cutter.Add(std::move(range));
+  for (v1::ConstantTensor& constant : constants) cutter.Add(std::move(constant));
   for (v1::OptimizerGroup& group : groups) cutter.Add(std::move(group));
   return cutter.Take();
 }
@@ -118,20 +140,22 @@ absl::Status JoinParts::Add(v1::JoinRequest part, size_t bytes) {
 absl::Status JoinParts::CheckFollows(const v1::JoinRequest& part) const {
   if (parts_ == 1) return absl::OkStatus();
   constexpr char kExpected[] =
-      ", expected layout.ranges and optimizer.groups only: the other "
-      "fields are in the first part";
+      ", expected layout.ranges, layout.constants and optimizer.groups only: the other fields are "
+      "in "
+      "the first part";
   std::string other = OtherField(part, {"layout", "optimizer", "more"});
   if (other.empty()) {
     other = OtherField(part.optimizer(), {"groups"});
     if (!other.empty()) other = "optimizer." + other;
   }
   if (other.empty()) {
-    other = OtherField(part.layout(), {"ranges"});
+    other = OtherField(part.layout(), {"ranges", "constants"});
     if (!other.empty()) other = "layout." + other;
   }
   if (!other.empty()) return BadPart(parts_, absl::StrCat("has the field ", other, kExpected));
-  if (part.layout().ranges_size() == 0 && part.optimizer().groups_size() == 0) {
-    return BadPart(parts_, "is empty, expected ranges or groups; leave it out");
+  if (part.layout().ranges_size() == 0 && part.layout().constants_size() == 0 &&
+      part.optimizer().groups_size() == 0) {
+    return BadPart(parts_, "is empty, expected ranges, constants or groups; leave it out");
   }
   return absl::OkStatus();
 }
@@ -153,13 +177,14 @@ absl::Status JoinParts::CheckRanges(const v1::Layout& added) const {
                      absl::StrCat("the layout has ", ranges, " ranges or more, expected at most ",
                                   Layout::kMaxRanges));
   }
-  for (const v1::LayoutRange& range : added.ranges()) {
-    if (static_cast<size_t>(range.shape_size()) <= Layout::kMaxDimensions) continue;
+  const size_t constants = Sum(added.constants_size(), whole_.layout().constants_size());
+  if (constants > Layout::kMaxConstants) {
     return MakeError(Reason::kBadLayout,
-                     absl::StrCat("a range of the layout has ", range.shape_size(),
-                                  " dimensions, expected at most ", Layout::kMaxDimensions));
+                     absl::StrCat("the layout has ", constants, " constants or more, expected at ",
+                                  "most ", Layout::kMaxConstants));
   }
-  return absl::OkStatus();
+  const absl::Status ranges_are_sound = CheckDimensions(added.ranges(), "range");
+  return ranges_are_sound.ok() ? CheckDimensions(added.constants(), "constant") : ranges_are_sound;
 }
 
 absl::Status JoinParts::CheckGroups(const v1::OptimizerConfig& added) {

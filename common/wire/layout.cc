@@ -38,8 +38,11 @@ absl::StatusOr<DataType> DataTypeFromProto(const v1::LayoutRange& range) {
       return DataType::kFloat16;
     case v1::BFLOAT16:
       return DataType::kBFloat16;
+    case v1::INT64:
+      return DataType::kInt64;
     default:
-      return BadRange(range, "dtype", range.dtype(), "FLOAT32, FLOAT64, FLOAT16 or BFLOAT16");
+      return BadRange(range, "dtype", range.dtype(),
+                      "FLOAT32, FLOAT64, FLOAT16, BFLOAT16 or INT64");
   }
 }
 
@@ -51,6 +54,8 @@ v1::DataType DataTypeToProto(DataType dtype) {
       return v1::FLOAT16;
     case DataType::kBFloat16:
       return v1::BFLOAT16;
+    case DataType::kInt64:
+      return v1::INT64;
     case DataType::kFloat32:
       break;
   }
@@ -154,7 +159,17 @@ absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
     if (!table.ok()) return table.status();
     tables.push_back(*std::move(table));
   }
-  return Layout::Create(std::move(ranges), std::move(tables));
+  if (message.constants_size() > static_cast<int>(Layout::kMaxConstants)) {
+    return MakeError(Reason::kBadLayout,
+                     absl::StrCat("the layout has ", message.constants_size(),
+                                  " constants, expected at most ", Layout::kMaxConstants));
+  }
+  std::vector<ConstantTensor> constants;
+  constants.reserve(message.constants_size());
+  for (const v1::ConstantTensor& from : message.constants()) {
+    constants.push_back({from.name(), {from.shape().begin(), from.shape().end()}, from.dtype()});
+  }
+  return Layout::Create(std::move(ranges), std::move(tables), std::move(constants));
 }
 
 v1::LayoutRange ToProto(const LayoutRange& range) {
@@ -188,6 +203,12 @@ v1::Layout ToProto(const Layout& layout) {
   v1::Layout message;
   for (const LayoutRange& range : layout.ranges()) *message.add_ranges() = ToProto(range);
   for (const TableSpec& table : layout.tables()) *message.add_tables() = ToProto(table);
+  for (const ConstantTensor& constant : layout.constants()) {
+    v1::ConstantTensor& to = *message.add_constants();
+    to.set_name(constant.name);
+    to.mutable_shape()->Add(constant.shape.begin(), constant.shape.end());
+    to.set_dtype(constant.dtype);
+  }
   return message;
 }
 

@@ -114,6 +114,7 @@ v1::Welcome ToProto(const Welcome& welcome) {
   for (const auto& pushes : welcome.earlier_launches) {
     message.add_earlier_launches()->mutable_pushes()->Add(pushes.begin(), pushes.end());
   }
+  if (welcome.constants.has_value()) message.set_constants(*welcome.constants);
   return message;
 }
 
@@ -144,6 +145,7 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
   for (const v1::EarlierLaunch& launch : message.earlier_launches()) {
     welcome.earlier_launches.emplace_back(launch.pushes().begin(), launch.pushes().end());
   }
+  if (message.has_constants()) welcome.constants = message.constants();
   welcome.lease = FromProto(message.lease());
   if (welcome.lease < absl::ZeroDuration()) {
     return BadField("lease", absl::FormatDuration(welcome.lease), "0 or more");

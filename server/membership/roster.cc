@@ -7,6 +7,12 @@
 #include "common/base/error.h"
 
 namespace sluice {
+namespace {
+
+// An element of the vector takes the memory of three floats at least, and a constant is held once.
+constexpr uint64_t kConstantBytesPerElement = 8;
+
+}  // namespace
 
 Roster::Roster(const ShardOptions& options, JobListener owner)
     : options_(options),
@@ -84,11 +90,14 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
 }
 
 absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
-  if (request.layout.size() > options_.max_elements) {
+  const uint64_t constants = BytesOf(request.layout.constants());
+  if (request.layout.size() + constants / kConstantBytesPerElement > options_.max_elements) {
     return MakeError(
         Reason::kModelTooLarge,
-        absl::StrCat("this worker's model has ", request.layout.size(), " elements, more than the ",
-                     options_.max_elements, " that this server has memory for"));
+        absl::StrCat("this worker's model has ", request.layout.size(), " elements",
+                     constants == 0 ? "" : absl::StrCat(" and ", constants, " bytes of constants"),
+                     ", more than the ", options_.max_elements, constants == 0 ? "" : " elements",
+                     " that this server has memory for"));
   }
   const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer.options);
   if (averages && options_.guards.clip_norm.has_value()) {

@@ -20,10 +20,11 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                                public std::enable_shared_from_this<InitializeStream> {
  public:
   InitializeStream(grpc::ByteBuffer* response, const TransformRegistry& transforms,
-                   OfferTurns* turns, ParameterStore& store)
+                   OfferTurns* turns, std::function<absl::Status()> ready, ParameterStore& store)
       : response_(response),
         transforms_(transforms),
         turns_(turns),
+        ready_(std::move(ready)),
         store_(store),
         wait_(store, &ParameterStore::CancelPush),
         gathering_(store, &ParameterStore::CancelGathering) {}
@@ -76,6 +77,8 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       Answer(answer.status());
     } else if (answer->has_value()) {
       Answer(**answer);
+    } else if (const absl::Status ready = ready_ ? ready_() : absl::OkStatus(); !ready.ok()) {
+      Answer(ready);
     } else if (turns_ != nullptr) {
       AwaitTurn();
     } else {
@@ -184,6 +187,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   grpc::ByteBuffer* const response_;
   const TransformRegistry& transforms_;
   OfferTurns* const turns_;  // null: the store has them
+  const std::function<absl::Status()> ready_;
   ParameterStore& store_;
   SessionId session_;
   uint32_t attempt_ = 0;
@@ -203,8 +207,10 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
                                                            OfferTurns* turns,
+                                                           std::function<absl::Status()> ready,
                                                            ParameterStore& store) {
-  const auto stream = std::make_shared<InitializeStream>(response, transforms, turns, store);
+  const auto stream =
+      std::make_shared<InitializeStream>(response, transforms, turns, std::move(ready), store);
   stream->Start();
   return stream.get();
 }

@@ -5,6 +5,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
+
+#include "absl/status/status.h"
 #include "common/encoding/transform_registry.h"
 #include "server/rpc/offer_turns.h"
 #include "server/shard/parameter_store.h"
@@ -12,11 +15,13 @@
 namespace sluice {
 
 // Serves one call: its header waits in `turns`, then its chunks are collected. Its messages are the
-// bytes of InitializeParamsRequest and InitializeParamsResponse. The reactor deletes itself when
-// the call is done; `transforms`, `turns` and `store` outlive it.
+// bytes of InitializeParamsRequest and InitializeParamsResponse. `ready`, unless it is null,
+// returns the error of an offer that comes too early. The reactor deletes itself when the call is
+// done; `transforms`, `turns`, what `ready` uses, and `store` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
                                                            OfferTurns* turns,
+                                                           std::function<absl::Status()> ready,
                                                            ParameterStore& store);
 
 }  // namespace sluice

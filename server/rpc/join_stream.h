@@ -105,7 +105,11 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
     auto welcome = shard_.Join(request, [weak = this->weak_from_this()](const JobEvent& event) {
       if (const std::shared_ptr<JoinStream> stream = weak.lock()) stream->Tell(event);
     });
-    if (welcome.ok()) welcome->servers = *std::move(servers);
+    if (!welcome.ok()) return welcome;
+    welcome->servers = *std::move(servers);
+    if (const auto constants = resources_.constants->values()) {
+      welcome->constants = constants->checksum;
+    }
     return welcome;
   }
 

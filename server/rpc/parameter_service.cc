@@ -11,6 +11,7 @@
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/access/observer.h"
+#include "server/rpc/constants.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/join.h"
 #include "server/rpc/lane.h"
@@ -38,12 +39,13 @@ absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
 class GrpcParameterService final : public RawParameterServer {
  public:
   GrpcParameterService(std::string token, TransformRegistry transforms, absl::Duration join_time,
-                       JobServers servers, Shard& shard)
+                       JobServers servers, std::shared_ptr<ConstantStore> constants, Shard& shard)
       : token_(std::move(token)),
         transforms_(std::move(transforms)),
         join_time_(join_time),
         shard_(shard) {
     resources_.servers = std::move(servers);
+    resources_.constants = std::move(constants);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Join(CallbackServerContext* context,
@@ -71,8 +73,30 @@ class GrpcParameterService final : public RawParameterServer {
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) override {
     return IfAllowed(*context, [&] {
-      return ServeInitialize(response, transforms_, &resources_.offers, shard_);
+      const auto ready = [this] { return CheckHasConstants(*resources_.constants, shard_); };
+      return ServeInitialize(response, transforms_, &resources_.offers, ready, shard_);
     });
+  }
+
+  grpc::ServerReadReactor<grpc::ByteBuffer>* OfferConstants(CallbackServerContext* context,
+                                                            grpc::ByteBuffer* response) override {
+    return IfAllowed(*context, [&] {
+      return ServeOfferConstants(response, resources_.constant_offers, *resources_.constants,
+                                 shard_);
+    });
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullConstants(
+      CallbackServerContext* context, const grpc::ByteBuffer* bytes) override {
+    using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
+    absl::Status allowed = Authorize(*context);
+    if (!allowed.ok()) return new Refused(allowed);
+    const auto request = Decode<v1::PullConstantsRequest>(*bytes);
+    if (!request.ok()) return new Refused(request.status());
+    const SessionId session(request->session());
+    allowed = CheckMayUse(*context, session, resources_.owners);
+    if (!allowed.ok()) return new Refused(allowed);
+    return ServePullConstants(session, *resources_.constants, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushGradients(CallbackServerContext* context,
@@ -211,12 +235,11 @@ class GrpcParameterService final : public RawParameterServer {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
-                                                        TransformRegistry transforms,
-                                                        absl::Duration join_time,
-                                                        JobServers servers, Shard& shard) {
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(
+    std::string token, TransformRegistry transforms, absl::Duration join_time, JobServers servers,
+    std::shared_ptr<ConstantStore> constants, Shard& shard) {
   return std::make_unique<GrpcParameterService>(std::move(token), std::move(transforms), join_time,
-                                                std::move(servers), shard);
+                                                std::move(servers), std::move(constants), shard);
 }
 
 }  // namespace sluice

@@ -18,11 +18,11 @@ namespace sluice {
 
 // Callers must present `token`, unless it is empty. Workers may use the encodings whose transforms
 // `transforms` has. The parts of a request to join must come within `join_time`. `servers` is null
-// if there is one server. The gRPC server calls the service from many threads. `shard` outlives it.
-std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
-                                                        TransformRegistry transforms,
-                                                        absl::Duration join_time,
-                                                        JobServers servers, Shard& shard);
+// if there is one server. `constants` is not null. The gRPC server calls the service from many
+// threads. `shard` outlives it.
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(
+    std::string token, TransformRegistry transforms, absl::Duration join_time, JobServers servers,
+    std::shared_ptr<ConstantStore> constants, Shard& shard);
 
 }  // namespace sluice
 

@@ -27,8 +27,11 @@ using RawTensorCalls = v1::ParameterServer::WithRawCallbackMethod_InitializePara
                         v1::ParameterServer::WithRawCallbackMethod_PullLane<Base>>>>>>>;
 using RawParameterServer = RawTensorCalls<v1::ParameterServer::WithRawCallbackMethod_Join<
     v1::ParameterServer::WithRawCallbackMethod_JoinInParts<
-        v1::ParameterServer::WithRawCallbackMethod_Heartbeat<
-            v1::ParameterServer::WithRawCallbackMethod_Leave<v1::ParameterServer::Service>>>>>;
+        v1::ParameterServer::WithRawCallbackMethod_OfferConstants<
+            v1::ParameterServer::WithRawCallbackMethod_PullConstants<
+                v1::ParameterServer::WithRawCallbackMethod_Heartbeat<
+                    v1::ParameterServer::WithRawCallbackMethod_Leave<
+                        v1::ParameterServer::Service>>>>>>>;
 
 // Returns the reactor that `serve` makes, or one that refuses a caller without `token`.
 template <typename Serve>

@@ -223,8 +223,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
     shard.DescribeServersWith([holders] { return holders->Describe(); });
     services.Add<v1::Sequencer>(MakeGrpcSequencer(options.token, *holders));
   }
+  auto constants = options.constants;
+  if (constants == nullptr) constants = std::make_shared<ConstantStore>("", "");
   services.Add<v1::ParameterServer>(MakeGrpcParameterService(options.token, options.transforms,
-                                                             options.limits.join, servers, shard));
+                                                             options.limits.join, servers,
+                                                             std::move(constants), shard));
   services.Add<v1::Admin>(MakeGrpcAdmin(options.token, shard, *watches, durable));
   services.Add<v1::Inspector>(MakeGrpcInspector(shard, *watches, durable));
   const auto drains = [&shard] { return shard.Describe().phase == Phase::kDraining; };

@@ -11,6 +11,7 @@
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/net/address.h"
 #include "common/security/credentials_source.h"
+#include "server/durable/constant_store.h"
 #include "server/durable/directory.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/rpc/servers/holder_links.h"
@@ -46,6 +47,8 @@ struct GrpcServerOptions {
   std::string advertised_host = {};
   // As many are expected. The more they are, the less each may send ahead.
   uint32_t workers = 1;
+  // The constants of the job's model; null: none are saved or restored.
+  std::shared_ptr<ConstantStore> constants = nullptr;
 };
 
 // Starts to listen. `durable` is where Admin saves checkpoints; null: nowhere. With several

@@ -5,6 +5,7 @@
 #define SLUICE_SERVER_RPC_SESSION_RESOURCES_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/encoding/transform_registry.h"
+#include "server/durable/constant_store.h"
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/access/session_owners.h"
 #include "server/rpc/lane.h"
@@ -44,6 +46,7 @@ struct SessionResources {
     memories.Open(session, memory, worker);
     lanes.Begin(session);
     offers.Begin(session);
+    constant_offers.Begin(session);
     pulls.Begin(session, role);
     chunks.Begin(session);
   }
@@ -52,6 +55,7 @@ struct SessionResources {
     memories.Close(session);
     lanes.End(session);
     offers.End(session);
+    constant_offers.End(session);
     pulls.End(session);
     chunks.End(session);
   }
@@ -61,6 +65,8 @@ struct SessionResources {
   SharedMemories memories;
   Lanes lanes;
   OfferTurns offers;
+  OfferTurns constant_offers;
+  std::shared_ptr<ConstantStore> constants;  // null on a server other than the first
   PullLimits pulls;
   SnapshotChunks chunks;
   VersionLog versions;

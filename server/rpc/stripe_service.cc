@@ -36,8 +36,9 @@ class GrpcStripeService final : public RawParameterServer {
   using Bytes = grpc::ByteBuffer;
 
   grpc::ServerReadReactor<Bytes>* InitializeParams(Context* context, Bytes* response) override {
-    return ServeIfAllowed(*context, token_,
-                          [&] { return ServeInitialize(response, transforms_, nullptr, stripe_); });
+    return ServeIfAllowed(*context, token_, [&] {
+      return ServeInitialize(response, transforms_, nullptr, nullptr, stripe_);
+    });
   }
 
   grpc::ServerReadReactor<Bytes>* PushGradients(Context* context, Bytes* response) override {
@@ -78,6 +79,13 @@ class GrpcStripeService final : public RawParameterServer {
   }
   grpc::ServerBidiReactor<Bytes, Bytes>* JoinInParts(Context* context) override {
     return Refuse<grpc::ServerBidiReactor<Bytes, Bytes>>(*context);
+  }
+  grpc::ServerReadReactor<Bytes>* OfferConstants(Context* context, Bytes* /*response*/) override {
+    return Refuse<grpc::ServerReadReactor<Bytes>>(*context);
+  }
+  grpc::ServerWriteReactor<Bytes>* PullConstants(Context* context,
+                                                 const Bytes* /*request*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>(*context);
   }
   grpc::ServerUnaryReactor* Heartbeat(Context* context, const Bytes* /*request*/,
                                       Bytes* /*response*/) override {

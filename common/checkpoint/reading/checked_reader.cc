@@ -10,8 +10,6 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t kChecksumBytes = 8;
-
 void AddTensors(const Layout& layout, const std::string& prefix, std::vector<SafeTensor>* tensors) {
   for (const LayoutRange& range : layout.ranges()) {
     SafeTensor tensor;

@@ -25,8 +25,9 @@ using ReadListener = std::function<void(uint64_t bytes)>;
 // How many bytes are read or written at once.
 inline constexpr uint64_t kFilePiece = 1 << 20;
 
-// The name of the last tensor in such a file.
+// The name of the last tensor in such a file, and its length.
 inline constexpr char kChecksumName[] = "sluice:checksum";
+inline constexpr uint64_t kChecksumBytes = 8;
 
 // The tensors in such a file: those of the layout, those of each slot, the checksum.
 std::vector<SafeTensor> CheckedTensors(const Layout& layout, const std::vector<std::string>& slots);

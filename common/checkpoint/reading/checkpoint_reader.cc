@@ -12,6 +12,7 @@
 #include "common/checkpoint/reading/checkpoint_file.h"
 #include "common/checkpoint/reading/checkpoint_head.h"
 #include "common/checkpoint/reading/checkpoint_place.h"
+#include "common/checkpoint/reading/constants_file.h"
 #include "common/checkpoint/reading/part_file.h"
 #include "common/checkpoint/reading/read_progress.h"
 
@@ -78,6 +79,11 @@ absl::Status CheckpointReader::ReadParameters(absl::Span<float> to,
                                               const ProgressOutput& output) const {
   ReadProgress progress(path(), layout(), contents_.source.slots.size(), output);
   return Reader().Read(contents_.source, layout(), {to}, progress.listener()).status();
+}
+
+absl::StatusOr<std::string> CheckpointReader::ReadConstants() const {
+  return sluice::ReadConstants(files_, DirectoryOf(path()), contents_.source.job_id,
+                               layout().constants());
 }
 
 absl::StatusOr<HeldTable> CheckpointReader::ReadTable(absl::string_view name) const {

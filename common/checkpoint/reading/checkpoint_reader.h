@@ -45,6 +45,9 @@ class CheckpointReader {
   // files, except those of rows. `to` is to be used only if it returns OK.
   absl::Status ReadParameters(absl::Span<float> to, const ProgressOutput& output = {}) const;
 
+  // The values of layout().constants(), one after the other; see ReadConstants().
+  absl::StatusOr<std::string> ReadConstants() const;
+
   // The rows of a table, without slots; checks every byte of all files. NOT_FOUND names the tables
   // that there are.
   absl::StatusOr<HeldTable> ReadTable(absl::string_view name) const;

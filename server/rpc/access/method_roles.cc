@@ -22,6 +22,8 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/JoinInParts", kSession},
     {"/sluice.v1.ParameterServer/Heartbeat", kSession},
     {"/sluice.v1.ParameterServer/InitializeParams", kTraining},
+    {"/sluice.v1.ParameterServer/OfferConstants", kTraining},
+    {"/sluice.v1.ParameterServer/PullConstants", kSession},
     {"/sluice.v1.ParameterServer/PushGradients", kTraining},
     {"/sluice.v1.ParameterServer/PullParams", kSession},
     {"/sluice.v1.ParameterServer/PushPull", kTraining},

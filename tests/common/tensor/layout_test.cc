@@ -60,6 +60,49 @@ TEST(LayoutTest, HoldsItsRangesInOrder) {
   EXPECT_EQ(layout.size(), 17u);
 }
 
+// ---- Constants ----
+
+std::string BadConstants(const std::vector<ConstantTensor>& constants) {
+  const auto layout = Layout::Create(Model(), {}, constants);
+  EXPECT_EQ(ReasonOf(layout.status()), Reason::kBadLayout);
+  return std::string(layout.status().message());
+}
+
+TEST(LayoutTest, HoldsConstantsOfAnyTypeAndSize) {
+  const std::vector<ConstantTensor> constants = {
+      {"base", {3, 5}, "I8"},
+      {"nothing", {0, kLargest, 7}, "C128"},
+      {"seed", {}, "U64"},
+      {"mean", {4}, "F64"}};  // the first values of a statistic
+  const auto layout = Layout::Create(Model(), {}, constants);
+  ASSERT_THAT(layout, IsOk());
+  EXPECT_EQ(layout->constants(), constants);
+  EXPECT_EQ(BytesOf(layout->constants()), 15u + 0 + 8 + 32);
+  EXPECT_TRUE(layout->OfStripe(Stripes(17, 2), 0).constants().empty());
+}
+
+TEST(LayoutTest, RefusesConstantsThatBreakARuleAndNamesThem) {
+  EXPECT_THAT(BadConstants({{"", {1}, "I8"}}), HasSubstr("its name has 0 bytes"));
+  EXPECT_THAT(BadConstants({{"sluice:x", {1}, "I8"}}), HasSubstr("sluice: are the server's"));
+  EXPECT_THAT(BadConstants({{"a", {1}, "Q4"}}), HasSubstr("it has the type Q4"));
+  EXPECT_THAT(BadConstants({{"a", std::vector<uint64_t>(9, 1), "I8"}}), HasSubstr("9 dimensions"));
+  EXPECT_THAT(BadConstants({{"a", {kLargest}, "I8"}}), HasSubstr("exceed"));
+  EXPECT_THAT(BadConstants({{"a", {1ull << 40}, "I8"}, {"b", {1}, "I8"}}),
+              HasSubstr("constant 1 of the layout (\"b\"): the constants exceed"));
+  EXPECT_THAT(BadConstants({{"a", {1}, "I8"}, {"a", {2}, "I8"}}),
+              HasSubstr("another constant has the same name"));
+  EXPECT_THAT(BadConstants({{"conv", {4, 3}, "F32"}}), HasSubstr("a parameter has the same name"));
+}
+
+TEST(LayoutTest, OnlyAStatisticMayBeACount) {
+  Ranges ranges = Model();
+  ranges[2].dtype = DataType::kInt64;
+  EXPECT_THAT(Layout::Create(ranges), IsOk());
+  ranges[0].dtype = DataType::kInt64;
+  EXPECT_THAT(Layout::Create(ranges),
+              IsError(Reason::kBadLayout, HasSubstr("a parameter of int64")));
+}
+
 TEST(LayoutTest, FindsRangesByName) {
   const Layout layout = Valid(Model());
   EXPECT_EQ(layout.Find("conv"), &layout.ranges()[0]);

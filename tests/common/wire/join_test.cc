@@ -24,7 +24,11 @@ JoinRequest SomeRequest() {
   JoinRequest request;
   request.worker = "a";
   request.process_nonce = ProcessNonce(7);
-  request.layout = ManyTensors(50);
+  std::vector<ConstantTensor> constants;
+  for (uint64_t i = 0; i < 40; ++i) {
+    constants.push_back({absl::StrCat("constant", i), {i, 3}, i % 2 == 0 ? "I64" : "BOOL"});
+  }
+  request.layout = *Layout::Create(ManyTensors(50).ranges(), {}, std::move(constants));
   request.optimizer.options = AdamOptions();
   request.optimizer.groups = {{{}, AdamOptions{0.5}}, {{}, AdamOptions{0.25}}};
   for (size_t i = 0; i < 50; ++i) {
@@ -89,7 +93,7 @@ TEST_F(JoinPartsTest, RefusesAnotherFirstPart) {
   EXPECT_THAT(AddTo(parts_, ToProto(SomeRequest())),
               IsError(Reason::kBadArgument,
                       HasSubstr("part 2 of the request to join has the field role, expected "
-                                "layout.ranges and optimizer.groups only")));
+                                "layout.ranges, layout.constants and optimizer.groups only")));
 }
 
 TEST_F(JoinPartsTest, RefusesOptionsAfterTheFirstPart) {

@@ -239,7 +239,7 @@ TEST(WireJoinTest, RefusesRangesThatLie) {
 }
 
 TEST(WireJoinTest, RefusesUnknownKindsAndDataTypesAndNamesTheRange) {
-  for (const int value : {0, 5, -1, 1000}) {
+  for (const int value : {0, 6, -1, 1000}) {
     EXPECT_THAT(
         JoinRange([&](auto& range) { range.set_kind(static_cast<v1::RangeKind>(value)); }),
         IsError(Reason::kBadLayout, HasSubstr(absl::StrCat("range \"scale\" has kind ", value))));

@@ -117,9 +117,10 @@ TEST_F(GrpcParameterServiceTest, RefusesBytesThatAreNoMessage) {
   };
   EXPECT_THAT(answer_to_garbage("PushGradients"), IsError(Reason::kMissingHeader, _));
   EXPECT_THAT(answer_to_garbage("InitializeParams"), IsError(Reason::kMissingHeader, _));
+  EXPECT_THAT(answer_to_garbage("OfferConstants"), IsError(Reason::kMissingHeader, _));
   EXPECT_THAT(answer_to_garbage("PullParams"),
               IsError(Reason::kBadArgument, HasSubstr("is not a valid PullParamsRequest")));
-  for (const std::string method : {"Join", "Heartbeat", "Leave"}) {
+  for (const std::string method : {"Join", "Heartbeat", "Leave", "PullConstants"}) {
     EXPECT_THAT(answer_to_garbage(method),
                 IsError(Reason::kBadArgument, HasSubstr("the request is not a valid " + method)));
   }
@@ -155,7 +156,9 @@ class GrpcTokenTest : public ::testing::Test {
     v1::HeartbeatRequest beat;
     beat.set_session(world_.session("a"));
     v1::HeartbeatResponse beaten;
-    const auto join = context(), parts = context(), pulls = context();
+    const auto join = context(), parts = context(), pulls = context(), constants = context();
+    v1::PullConstantsRequest wanted;
+    wanted.set_session(world_.session("a"));
     return {
         FromGrpcStatus(world_.stub().JoinInParts(parts.get())->Finish()),
         FromGrpcStatus(world_.stub().Join(join.get(), world_.RequestOf("a"))->Finish()),
@@ -171,6 +174,14 @@ class GrpcTokenTest : public ::testing::Test {
                    })
             .Answer()
             .status(),
+        RequestStream<v1::OfferConstantsRequest, v1::OfferConstantsResponse>(
+            context(),
+            [this](Context* c, v1::OfferConstantsResponse* response) {
+              return world_.stub().OfferConstants(c, response);
+            })
+            .Answer()
+            .status(),
+        FromGrpcStatus(world_.stub().PullConstants(constants.get(), wanted)->Finish()),
         FromGrpcStatus(world_.stub().PullParams(pulls.get(), pull)->Finish()),
         FromGrpcStatus(world_.stub().Heartbeat(context().get(), beat, &beaten)),
         FromGrpcStatus(world_.stub().Leave(context().get(), leave, &left)),

@@ -72,6 +72,8 @@ TEST_F(ReflectionTest, DescribesTheParameterServer) {
                   "Heartbeat(HeartbeatRequest) returns HeartbeatResponse",
                   "InitializeParams(stream InitializeParamsRequest) returns "
                   "InitializeParamsResponse",
+                  "OfferConstants(stream OfferConstantsRequest) returns OfferConstantsResponse",
+                  "PullConstants(PullConstantsRequest) returns stream PullConstantsResponse",
                   "PushGradients(stream PushGradientsRequest) returns PushGradientsResponse",
                   "PullParams(PullParamsRequest) returns stream PullParamsResponse",
                   "PushPull(stream PushPullRequest) returns PushPullResponse",

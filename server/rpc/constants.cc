@@ -1,0 +1,235 @@
+#include "server/rpc/constants.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/error.h"
+#include "common/wire/chunk.h"
+#include "common/wire/refused_stream.h"
+#include "common/wire/status.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kBytesOfConstantPart = 1 << 20;
+
+// Each read follows the answer to the one before it. The turn and the end of the session come on
+// other threads; Answer() lets the first one end the call.
+class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
+                                   public std::enable_shared_from_this<OfferConstantsStream> {
+ public:
+  OfferConstantsStream(grpc::ByteBuffer* response, OfferTurns& turns, ConstantStore& constants,
+                       Shard& shard)
+      : response_(response), turns_(turns), constants_(constants), shard_(shard) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    StartRead(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!has_turn_) {
+      Begin(ok);
+    } else if (ok) {
+      Add();
+    } else {
+      Adopt();
+    }
+  }
+
+  void OnCancel() override {
+    {
+      absl::MutexLock lock(&mu_);
+      cancelled_ = true;
+    }
+    if (turns_.Cancel(this)) Answer(absl::CancelledError());
+  }
+
+  void OnDone() override {
+    turns_.Leave(this);
+    self_.reset();
+  }
+
+ private:
+  void Begin(bool ok) {
+    v1::OfferConstantsRequest first;
+    if (!ok || !DecodeMessage(message_, &first) ||
+        first.message_case() != v1::OfferConstantsRequest::kSession) {
+      return Answer(
+          MakeError(Reason::kMissingHeader, "the offer has no session; send it before the bytes"));
+    }
+    const SessionId session(first.session());
+    const auto judged = shard_.JudgeOffer(session);
+    if (!judged.ok()) return Answer(judged.status());
+    wanted_ = shard_.layout();
+    const auto go = [weak = weak_from_this()] {
+      if (const auto stream = weak.lock()) stream->TakeTurn();
+    };
+    const auto end = [weak = weak_from_this(), session] {
+      if (const auto stream = weak.lock()) stream->Answer(OfferLostSession(session));
+    };
+    const absl::Status waits = turns_.Wait({this, session, go, end});
+    if (!waits.ok()) return Answer(waits);
+    if (WasCancelled() && turns_.Cancel(this)) Answer(absl::CancelledError());
+  }
+
+  bool WasCancelled() {
+    absl::MutexLock lock(&mu_);
+    return cancelled_;
+  }
+
+  // The lock keeps Answer() from finishing the call before its read has begun.
+  void TakeTurn() {
+    if (const auto known = constants_.values()) return Answer(known);
+    absl::MutexLock lock(&mu_);
+    if (answered_) return;
+    has_turn_ = true;
+    StartRead(&message_);
+  }
+
+  void Add() {
+    shard_.wire_bytes().AddReceived(message_.Length());
+    v1::OfferConstantsRequest part;
+    const uint64_t size = BytesOf(wanted_->constants());
+    if (!DecodeMessage(message_, &part) ||
+        part.message_case() != v1::OfferConstantsRequest::kData) {
+      return Answer(
+          MakeError(Reason::kBadArgument, "a message of the offer is no OfferConstantsRequest"));
+    }
+    if (part.data().size() > size - bytes_.size()) {
+      return Answer(WrongSize(bytes_.size() + part.data().size(), "or more bytes"));
+    }
+    if (bytes_.empty()) bytes_.reserve(size);
+    bytes_.append(part.data());
+    absl::MutexLock lock(&mu_);
+    if (!answered_) StartRead(&message_);
+  }
+
+  absl::Status WrongSize(uint64_t found, absl::string_view unit) const {
+    return MakeError(Reason::kBadArgument, absl::StrCat("the offer has ", found, " ", unit,
+                                                        ", and the constants of the layout have ",
+                                                        BytesOf(wanted_->constants())));
+  }
+
+  // From here only the task answers. So the call keeps its turn until the values are saved.
+  void Adopt() {
+    if (WasCancelled()) return Answer(absl::CancelledError());
+    if (bytes_.size() != BytesOf(wanted_->constants())) {
+      return Answer(WrongSize(bytes_.size(), "bytes"));
+    }
+    if (!MayAnswer()) return;
+    shard_.executors().arrivals->Run([self = shared_from_this()] {
+      self->Send(self->constants_.Adopt(self->wanted_->constants(), std::move(self->bytes_)));
+    });
+  }
+
+  using Outcome = absl::StatusOr<std::shared_ptr<const ConstantValues>>;
+
+  void Answer(const Outcome& outcome) {
+    if (MayAnswer()) Send(outcome);
+  }
+
+  void Send(const Outcome& outcome) {
+    if (outcome.ok()) {
+      v1::OfferConstantsResponse response;
+      response.set_checksum((*outcome)->checksum);
+      *response_ = EncodeMessage(response);
+    }
+    Finish(ToGrpcStatus(outcome.status()));
+  }
+
+  bool MayAnswer() {
+    absl::MutexLock lock(&mu_);
+    return !std::exchange(answered_, true);
+  }
+
+  grpc::ByteBuffer* const response_;
+  OfferTurns& turns_;
+  ConstantStore& constants_;
+  Shard& shard_;
+  grpc::ByteBuffer message_;
+  std::shared_ptr<const Layout> wanted_;
+  bool has_turn_ = false;  // set before the read whose end looks at it
+  std::string bytes_;
+  std::shared_ptr<OfferConstantsStream> self_;  // until the call is done
+
+  absl::Mutex mu_;
+  bool answered_ ABSL_GUARDED_BY(mu_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// Sends one part after the other from where the values lie.
+class PullConstantsStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  PullConstantsStream(std::shared_ptr<const ConstantValues> values, Shard& shard)
+      : values_(std::move(values)), left_(values_->bytes), shard_(shard) {}
+
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      SendNext();
+    } else {
+      Finish(grpc::Status::CANCELLED);
+    }
+  }
+
+  void SendNext() {
+    if (left_.empty()) return Finish(grpc::Status::OK);
+    message_ = EncodeBytes(v1::PullConstantsResponse::kDataFieldNumber,
+                           left_.substr(0, kBytesOfConstantPart), values_);
+    left_.remove_prefix(std::min(left_.size(), kBytesOfConstantPart));
+    shard_.wire_bytes().AddSent(message_.Length());
+    StartWrite(&message_);
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<const ConstantValues> values_;
+  absl::string_view left_;
+  Shard& shard_;
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace
+
+absl::Status CheckHasConstants(const ConstantStore& constants, const Shard& shard) {
+  const std::shared_ptr<const Layout> layout = shard.layout();
+  if (layout == nullptr || layout->constants().empty() || constants.values() != nullptr) {
+    return absl::OkStatus();
+  }
+  return MakeError(Reason::kNotInitialized,
+                   absl::StrCat("the server has no values for the model's ",
+                                layout->constants().size(), " constants; offer them first"));
+}
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServeOfferConstants(grpc::ByteBuffer* response,
+                                                               OfferTurns& turns,
+                                                               ConstantStore& constants,
+                                                               Shard& shard) {
+  const auto stream = std::make_shared<OfferConstantsStream>(response, turns, constants, shard);
+  stream->Start();
+  return stream.get();
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullConstants(SessionId session,
+                                                               const ConstantStore& constants,
+                                                               Shard& shard) {
+  using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
+  const absl::Status open = shard.Heartbeat(session).status();
+  if (!open.ok()) return new Refused(open);
+  const absl::Status there = CheckHasConstants(constants, shard);
+  if (!there.ok()) return new Refused(there);
+  auto values = constants.values();
+  if (values == nullptr) values = std::make_shared<const ConstantValues>();  // of a model without
+  auto* const stream = new PullConstantsStream(std::move(values), shard);
+  stream->SendNext();
+  return stream;
+}
+
+}  // namespace sluice
