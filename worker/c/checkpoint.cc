@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct sluice_checkpoint {
         return SLUICE_FLOAT16;
       case sluice::DataType::kBFloat16:
         return SLUICE_BFLOAT16;
+      case sluice::DataType::kInt64:
+        return SLUICE_INT64;
       case sluice::DataType::kFloat32:
         break;
     }
@@ -40,6 +43,8 @@ struct sluice_checkpoint {
   // Of the table that was read last.
   std::vector<uint64_t> ids;
   std::vector<float> rows;
+  std::string values;                      // of the constants, once they were read
+  std::vector<sluice_constant> constants;  // names and shapes are the reader's
 };
 
 namespace sluice {
@@ -60,6 +65,20 @@ absl::Status ReadTable(const char* table, sluice_checkpoint* checkpoint, sluice_
   }
   *rows = {checkpoint->ids.data(), checkpoint->rows.data(), held->size(),
            static_cast<uint32_t>(held->width())};
+  return absl::OkStatus();
+}
+
+absl::Status ReadConstants(sluice_checkpoint* checkpoint) {
+  auto values = checkpoint->reader.ReadConstants();
+  if (!values.ok()) return values.status();
+  checkpoint->values = *std::move(values);
+  checkpoint->constants.clear();
+  char* data = checkpoint->values.data();
+  for (const ConstantTensor& constant : checkpoint->reader.layout().constants()) {
+    checkpoint->constants.push_back({constant.name.c_str(), constant.shape.data(),
+                                     constant.shape.size(), constant.dtype.c_str(), data});
+    data += constant.bytes();
+  }
   return absl::OkStatus();
 }
 
@@ -94,6 +113,16 @@ sluice_code sluice_checkpoint_read(sluice_checkpoint* checkpoint, float* paramet
   return sluice::Guarded([&] {
     return checkpoint->reader.ReadParameters(
         absl::MakeSpan(parameters, checkpoint->reader.layout().size()));
+  });
+}
+
+sluice_code sluice_checkpoint_read_constants(sluice_checkpoint* checkpoint,
+                                             const sluice_constant** constants, size_t* count) {
+  return sluice::Guarded([&] {
+    const absl::Status read = sluice::ReadConstants(checkpoint);
+    *constants = checkpoint->constants.data();
+    *count = checkpoint->constants.size();
+    return read;
   });
 }
 

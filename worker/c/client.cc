@@ -120,6 +120,7 @@ absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClie
   if (role == SessionRole::kWorker) {
     joining->CacheRows(job_.context().row_cache());
     joining->KeepRunningMeans(kept_means_);
+    joining->KeepConstants(constants_);
   }
   sluice::JoinRequest request = job_.context().Identity(role);
   request.layout = layout_;

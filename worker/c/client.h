@@ -49,6 +49,7 @@ struct sluice_client {
   absl::Status GiveUpEarly();
   absl::Status Attach(sluice::Attachment attachment);
   absl::Status SetTables(absl::Span<const sluice_table> tables);
+  absl::Status SetConstants(absl::Span<const sluice_constant> constants);
   absl::Status BeginPullRows(uint32_t table, absl::Span<const sluice::RowId> ids, float* rows);
   absl::Status PrefetchRows(uint32_t table, absl::Span<const sluice::RowId> ids);
   absl::Status SetRowGradients(uint32_t table, absl::Span<const sluice::RowId> ids,
@@ -93,6 +94,7 @@ struct sluice_client {
   std::unique_ptr<sluice::ParameterClient> observer_;      // from AwaitEnd() to the report
   std::map<uint32_t, sluice::RowPull> prefetched_;         // by table; `calls_` alone uses it
   std::map<uint32_t, sluice::RowGradient> row_gradients_;  // of the next push, by table
+  sluice::ConstantMemory constants_;                       // of the layout's constants
   sluice::RunningMeans kept_means_;                        // that were named before the join
   sluice::RunningMeans running_means_;                     // of the next push
   sluice::GradientFingerprints sent_early_;

@@ -1,4 +1,4 @@
-// The part of sluice_client that has to do with tables.
+// The part of sluice_client that has to do with tables and constants.
 
 #include <map>
 #include <utility>
@@ -22,6 +22,16 @@ absl::Status sluice_client::SetTables(absl::Span<const sluice_table> tables) {
         "sluice_set_tables() may be called once, before sluice_join()");
   }
   return sluice::AddTables(tables, &layout_, &optimizer_);
+}
+
+absl::Status sluice_client::SetConstants(absl::Span<const sluice_constant> constants) {
+  const absl::Status idle = calls_->CheckIdle("sluice_set_constants()");
+  if (!idle.ok()) return idle;
+  if (part_ != Part::kNew || !layout_.constants().empty()) {
+    return absl::FailedPreconditionError(
+        "sluice_set_constants() may be called once, before sluice_join()");
+  }
+  return sluice::AddConstants(constants, &layout_, &constants_);
 }
 
 absl::Status sluice_client::CheckRows(absl::string_view call, uint32_t table,
@@ -87,6 +97,11 @@ RowGradients sluice_client::TakeRowGradients() {
 
 sluice_code sluice_set_tables(sluice_client* client, const sluice_table* tables, size_t count) {
   return sluice::Guarded([&] { return client->SetTables({tables, count}); });
+}
+
+sluice_code sluice_set_constants(sluice_client* client, const sluice_constant* constants,
+                                 size_t count) {
+  return sluice::Guarded([&] { return client->SetConstants({constants, count}); });
 }
 
 sluice_code sluice_pull_rows(sluice_client* client, uint32_t table, const uint64_t* ids,

@@ -27,6 +27,16 @@ absl::Status sluice_follower::SetTables(absl::Span<const sluice_table> tables) {
   return sluice::AddTables(tables, &layout_, &ignored);
 }
 
+absl::Status sluice_follower::SetConstants(absl::Span<const sluice_constant> constants) {
+  const absl::Status idle = calls_.CheckIdle("sluice_follower_set_constants()");
+  if (!idle.ok()) return idle;
+  if (follower_ != nullptr || !layout_.constants().empty()) {
+    return absl::FailedPreconditionError(
+        "sluice_follower_set_constants() may be called once, before sluice_follow()");
+  }
+  return sluice::AddConstants(constants, &layout_, &constants_);
+}
+
 absl::Status sluice_follower::SetRows(uint32_t table, absl::Span<const sluice::RowId> ids,
                                       float* rows) {
   absl::Status ready = calls_.CheckIdle("sluice_follow_rows()");
@@ -69,7 +79,7 @@ absl::Status sluice_follower::Connect() {
   request.memory = parameters_.shared;
   follower_ = std::make_unique<sluice::ParameterFollower>(
       *std::move(connection), std::move(request), job_.context().connect_timeout());
-  return absl::OkStatus();
+  return follower_->KeepConstants(constants_);
 }
 
 absl::Status sluice_follower::Next(uint64_t every) {
@@ -130,6 +140,11 @@ sluice_code sluice_follower_create(sluice_job* job, const sluice_model* model,
 sluice_code sluice_follower_set_tables(sluice_follower* follower, const sluice_table* tables,
                                        size_t count) {
   return sluice::Guarded([&] { return follower->SetTables({tables, count}); });
+}
+
+sluice_code sluice_follower_set_constants(sluice_follower* follower,
+                                          const sluice_constant* constants, size_t count) {
+  return sluice::Guarded([&] { return follower->SetConstants({constants, count}); });
 }
 
 sluice_code sluice_follow_rows(sluice_follower* follower, uint32_t table, const uint64_t* ids,

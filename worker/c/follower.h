@@ -27,6 +27,7 @@ struct sluice_follower {
 
   // The functions of sluice.h.
   absl::Status SetTables(absl::Span<const sluice_table> tables);
+  absl::Status SetConstants(absl::Span<const sluice_constant> constants);
   absl::Status SetRows(uint32_t table, absl::Span<const sluice::RowId> ids, float* rows);
   absl::Status BeginNext(uint64_t every);
   absl::optional<absl::Status> Wait(absl::Duration longest, sluice_followed* followed);
@@ -43,6 +44,7 @@ struct sluice_follower {
   const sluice::Job& job_;
   sluice::Layout layout_;
   const sluice_buffer parameters_;
+  sluice::ConstantMemory constants_;                     // of the layout's constants
   std::map<uint32_t, FollowedRows> rows_;                // by table
   std::unique_ptr<sluice::ParameterFollower> follower_;  // null before the first call has connected
   sluice_followed followed_ = {};                        // written by the call that works

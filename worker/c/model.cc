@@ -34,11 +34,11 @@ absl::StatusOr<RangeKind> KindOf(const sluice_tensor& tensor) {
 
 absl::StatusOr<DataType> TypeOf(const sluice_tensor& tensor) {
   constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType::kFloat16,
-                                 DataType::kBFloat16};
-  if (tensor.type >= SLUICE_FLOAT32 && tensor.type <= SLUICE_BFLOAT16) return kTypes[tensor.type];
+                                 DataType::kBFloat16, DataType::kInt64};
+  if (tensor.type >= SLUICE_FLOAT32 && tensor.type <= SLUICE_INT64) return kTypes[tensor.type];
   return absl::InvalidArgumentError(absl::StrCat("the type of ", Shown(tensor.name), " is ",
                                                  tensor.type, ", expected SLUICE_FLOAT32 to ",
-                                                 "SLUICE_BFLOAT16"));
+                                                 "SLUICE_INT64"));
 }
 
 absl::StatusOr<TableSpec> SpecOf(const sluice_table& table) {
@@ -157,13 +157,39 @@ absl::Status AddTables(absl::Span<const sluice_table> tables, Layout* layout,
     if (!options.ok()) return options.status();
     with_tables.tables.push_back({table.name, *options});
   }
-  auto with_specs = Layout::Create(layout->ranges(), std::move(specs));
+  auto with_specs = Layout::Create(layout->ranges(), std::move(specs), layout->constants());
   if (!with_specs.ok()) return with_specs.status();
   absl::Status sound = Validate(with_tables);
   if (sound.ok()) sound = CheckFits(with_tables, *with_specs);
   if (!sound.ok()) return sound;
   *layout = *std::move(with_specs);
   *config = std::move(with_tables);
+  return absl::OkStatus();
+}
+
+absl::Status AddConstants(absl::Span<const sluice_constant> constants, Layout* layout,
+                          ConstantMemory* memory) {
+  std::vector<ConstantTensor> tensors;
+  for (const sluice_constant& constant : constants) {
+    if (constant.name == nullptr || constant.type == nullptr) {
+      return NoNameError(constant.name == nullptr ? "a constant" : "a constant's type");
+    }
+    tensors.push_back(
+        {constant.name, {constant.shape, constant.shape + constant.dimensions}, constant.type});
+  }
+  auto with_constants = Layout::Create(layout->ranges(), layout->tables(), std::move(tensors));
+  if (!with_constants.ok()) return with_constants.status();
+  memory->clear();
+  for (size_t i = 0; i < constants.size(); ++i) {
+    const uint64_t bytes = with_constants->constants()[i].bytes();
+    if (constants[i].data == nullptr && bytes > 0) {
+      return absl::InvalidArgumentError(absl::StrCat("the data of the constant ",
+                                                     Shown(constants[i].name),
+                                                     " is NULL, expected ", bytes, " bytes"));
+    }
+    memory->emplace_back(static_cast<char*>(constants[i].data), bytes);
+  }
+  *layout = *std::move(with_constants);
   return absl::OkStatus();
 }
 

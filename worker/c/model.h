@@ -12,6 +12,7 @@
 #include "common/tensor/layout.h"
 #include "common/tensor/table_spec.h"
 #include "worker/c/sluice.h"
+#include "worker/client/constant_memory.h"
 
 namespace sluice {
 
@@ -29,6 +30,11 @@ absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer);
 // BAD_LAYOUT name the table and what is wrong with it.
 absl::Status AddTables(absl::Span<const sluice_table> tables, Layout* layout,
                        OptimizerConfig* config);
+
+// Adds the constants to the layout, and writes where their data lie. INVALID_ARGUMENT and
+// BAD_LAYOUT name the constant and what is wrong with it.
+absl::Status AddConstants(absl::Span<const sluice_constant> constants, Layout* layout,
+                          ConstantMemory* memory);
 
 // OK if the table is one of the layout's, and the ids ascend; INVALID_ARGUMENT says for `call` what
 // is wrong.

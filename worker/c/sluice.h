@@ -109,8 +109,15 @@ SLUICE_API void sluice_job_free(sluice_job* job);
 
 enum { SLUICE_PARAMETER = 0, SLUICE_STATISTIC = 1 };
 
-/* The type of the tensor in the worker's own model; vectors are float32. */
-enum { SLUICE_FLOAT32 = 0, SLUICE_FLOAT64 = 1, SLUICE_FLOAT16 = 2, SLUICE_BFLOAT16 = 3 };
+/* The type of the tensor in the worker's own model; vectors are float32. Integers are counts of
+ * batches, of kind SLUICE_STATISTIC only, and exact up to 2^24. */
+enum {
+  SLUICE_FLOAT32 = 0,
+  SLUICE_FLOAT64 = 1,
+  SLUICE_FLOAT16 = 2,
+  SLUICE_BFLOAT16 = 3,
+  SLUICE_INT64 = 4
+};
 
 typedef struct {
   const char* name;
@@ -126,6 +133,16 @@ typedef struct {
   const sluice_tensor* tensors;
   size_t count;
 } sluice_model;
+
+/* A tensor of the model that is not trained, of any type and size: a frozen parameter, a mask, a
+ * table of integers. `data` is the memory of all its elements, little-endian. */
+typedef struct {
+  const char* name;
+  const uint64_t* shape; /* `dimensions` numbers, of which some may be 0; NULL for a scalar */
+  size_t dimensions;
+  const char* type; /* its name in safetensors, such as "I64" or "BOOL": see tensor.proto */
+  void* data;
+} sluice_constant;
 
 /* An option of an optimizer, by the name that the flags of sluice_train have, with _ for -:
  * "learning_rate", "momentum", "beta1". A switch is on if its value is not 0. */
@@ -245,11 +262,19 @@ SLUICE_API sluice_code sluice_keep_running_means(sluice_client* client,
  *
  * A decay of 1 says that no batch has changed the elements. If no worker has changed them, their
  * values on the server keep their bits, in any mode. Each range that sluice_keep_running_means()
- * has named is compared with what was pulled. If the range differs, its values are pushed. Other
- * elements, such as parameters that are not trained, are not compared: the buffer need not have
- * their values. */
+ * has named is compared with what was pulled. If the range differs, its values are pushed. If it is
+ * a count, of type SLUICE_INT64, the number that was added is pushed instead. */
 SLUICE_API sluice_code sluice_set_running_means(sluice_client* client,
                                                 const sluice_running_mean* means, size_t count);
+
+/* Adds constants to the model of a client that has not joined, after sluice_set_tables() if that is
+ * called. Once. What `constants` point to is copied, except the data, which must stay valid until
+ * the client is freed. sluice_join() reads the data if the job has no constants yet: then these
+ * become the job's. Otherwise it writes the job's there. So does a push to a server that has come
+ * back with others. The server saves the job's once. What the program changes there later stays its
+ * own. */
+SLUICE_API sluice_code sluice_set_constants(sluice_client* client, const sluice_constant* constants,
+                                            size_t count);
 
 /* Ends this worker's part: the others no longer wait for it. */
 SLUICE_API sluice_code sluice_leave(sluice_client* client);
@@ -393,6 +418,12 @@ SLUICE_API void sluice_follower_free(sluice_follower* follower);
 SLUICE_API sluice_code sluice_follower_set_tables(sluice_follower* follower,
                                                   const sluice_table* tables, size_t count);
 
+/* Adds constants to the model of a follower, as sluice_set_constants() does. sluice_follow() writes
+ * the job's values there. */
+SLUICE_API sluice_code sluice_follower_set_constants(sluice_follower* follower,
+                                                     const sluice_constant* constants,
+                                                     size_t count);
+
 /* Says which rows of a table the next calls of sluice_follow() bring beside the parameters, and of
  * the same step: instead of those that were said before; without ids there are none. `ids` are
  * ascending, each once, and are copied. `rows` is memory for `count` times the table's width, and
@@ -445,6 +476,13 @@ SLUICE_API uint64_t sluice_checkpoint_step(const sluice_checkpoint* checkpoint);
 /* Writes the parameters, as many floats as the model has elements, and checks every byte of the
  * files but those of rows. After an error `parameters` must not be used. */
 SLUICE_API sluice_code sluice_checkpoint_read(sluice_checkpoint* checkpoint, float* parameters);
+
+/* Reads the tensors that are not trained, which the server has saved once for all checkpoints, and
+ * checks every byte of their file. `constants` are valid until the checkpoint is freed; a model
+ * without such tensors has none. */
+SLUICE_API sluice_code sluice_checkpoint_read_constants(sluice_checkpoint* checkpoint,
+                                                        const sluice_constant** constants,
+                                                        size_t* count);
 
 /* The rows of a table, one after the other, in ascending order of their ids. */
 typedef struct {

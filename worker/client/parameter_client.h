@@ -20,6 +20,7 @@
 #include "common/tensor/coverage.h"
 #include "common/tensor/running_means.h"
 #include "common/tensor/shared_floats.h"
+#include "worker/client/constant_memory.h"
 #include "worker/client/pulled_means.h"
 #include "worker/client/round_report.h"
 #include "worker/client/row_cache.h"
@@ -59,6 +60,13 @@ class ParameterClient {
   // and after an error has perhaps a mixture.
   absl::Status Join(const JoinRequest& request, absl::Span<float> parameters);
 
+  // The memory of each of the layout's constants, in their order. Join() reads it if the job has no
+  // constants yet: then these become the job's. Otherwise it writes the job's there, unless they
+  // are equal. So does a later call that joins a server which has come back without, or with
+  // others. Call it before Join(), which fails with BAD_ARGUMENT if the memory does not fit the
+  // layout. It must stay valid as long as this.
+  void KeepConstants(ConstantMemory memory) { constants_ = std::move(memory); }
+
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
   // holds. Then waits until the job's mode lets this worker continue, and writes the parameters to
   // continue with to `parameters`. They may be the memory of `gradient` if parameters are pushed
@@ -87,7 +95,7 @@ class ParameterClient {
   // For a model with running means (common/tensor/running_means.h), which a stale push would set
   // back. Names all elements that may be running means; their decay is not read. BAD_ARGUMENT from
   // Join() if the layout has others in their place. Call it before Join().
-  void KeepRunningMeans(RunningMeans elements) { pulled_means_ = PulledMeans(std::move(elements)); }
+  void KeepRunningMeans(RunningMeans elements) { running_elements_ = std::move(elements); }
   // Says which of these elements of `gradient` are running means in the next PushPull(), and how
   // much of the value that this worker pulled is left in them (their decay). Writes to `gradient`
   // what they have gained. In sync and backup no stale push counts, so values can be averaged.
@@ -151,6 +159,8 @@ class ParameterClient {
  private:
   absl::Status PrepareEncodings();
   absl::Status OpenSession();
+  absl::Status TakeConstants();
+  absl::StatusOr<uint64_t> OfferConstants();
   absl::Status FitEncodings();
   absl::Status CheckFitStripes(uint32_t servers);
   enum class Earlier { kNothing, kPushed };  // what this process did in an earlier session
@@ -218,18 +228,21 @@ class ParameterClient {
   std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
   std::unique_ptr<AutoEncodings> auto_;       // null if nothing is chosen
   JoinRequest request_;
-  Welcome welcome_;                     // of the latest session
-  bool server_has_parameters_ = false;  // as far as the latest session has shown
-  bool complete_ = true;                // see parameters_complete()
-  Restore restore_;                     // null: `parameters` hold nothing else
-  bool left_ = false;                   // Leave() was called
-  Step step_;                           // of the parameters that this worker holds
-  Incarnation incarnation_;             // of the server that made that step
-  double learning_rate_ = 0;            // of that step; 0 if unknown
+  Welcome welcome_;  // of the latest session
+  ConstantMemory constants_;
+  absl::optional<uint64_t> constants_taken_;  // the checksum of the job's, once they were equal
+  bool server_has_parameters_ = false;        // as far as the latest session has shown
+  bool complete_ = true;                      // see parameters_complete()
+  Restore restore_;                           // null: `parameters` hold nothing else
+  bool left_ = false;                         // Leave() was called
+  Step step_;                                 // of the parameters that this worker holds
+  Incarnation incarnation_;                   // of the server that made that step
+  double learning_rate_ = 0;                  // of that step; 0 if unknown
   Sequence sequence_;
-  Attachments attachments_;                   // of the next push
-  std::shared_ptr<const RowGradients> rows_;  // of the next push, or null
-  PulledMeans pulled_means_;
+  Attachments attachments_;                            // of the next push
+  std::shared_ptr<const RowGradients> rows_;           // of the next push, or null
+  RunningMeans running_elements_;                      // that may be running means
+  PulledMeans pulled_means_;                           // of them, since Join()
   std::shared_ptr<const RunningMeans> running_means_;  // of the next push, or null
   RowCacheOptions cache_options_;
   std::unique_ptr<RowCache> row_cache_;  // null if each row is pulled

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "worker/client/constant_memory.h"
 #include "worker/client/parameter_client.h"
 #include "worker/connection/call_retry.h"
 
@@ -38,8 +39,12 @@ absl::Status LostAtTheEnd(Step step, Step own) {
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
   request_ = request;
-  const absl::Status fits = CheckFits(pulled_means_.elements(), request.layout);
+  absl::Status fits = CheckFits(running_elements_, request.layout);
+  if (fits.ok() && request.role == SessionRole::kWorker) {
+    fits = CheckFits(constants_, request.layout.constants());
+  }
   if (!fits.ok()) return fits;
+  pulled_means_ = PulledMeans(running_elements_, request.layout);
   const absl::Status prepared = PrepareEncodings();
   if (!prepared.ok()) return prepared;
   absl::Status joined = OpenSession();
@@ -79,8 +84,42 @@ absl::Status ParameterClient::OpenSession() {
                  << ", which has come later than the server's --start-timeout; it takes part from "
                  << "step " << welcome_.step << " on";
   }
-  const absl::Status fits = FitRowCache();
-  return fits.ok() ? FitEncodings() : fits;
+  absl::Status fits = FitRowCache();
+  if (fits.ok()) fits = FitEncodings();
+  return fits.ok() ? TakeConstants() : fits;
+}
+
+// What the program has changed in them since they were equal to the job's stays, unless the job has
+// others now.
+absl::Status ParameterClient::TakeConstants() {
+  if (constants_.empty() || request_.role != SessionRole::kWorker) return absl::OkStatus();
+  if (welcome_.constants.has_value() && welcome_.constants == constants_taken_) {
+    return absl::OkStatus();
+  }
+  const uint64_t own = ChecksumOf(constants_);
+  const auto of_job = welcome_.constants.has_value() ? absl::StatusOr<uint64_t>(*welcome_.constants)
+                                                     : OfferConstants();
+  if (!of_job.ok()) return of_job.status();
+  if (*of_job != own) {
+    const absl::Status pulled = PullConstants(*connection_, welcome_.session, constants_);
+    if (!pulled.ok()) return pulled;
+    if (ChecksumOf(constants_) != *of_job) {
+      return absl::DataLossError("the model's constants were damaged on their way to this worker");
+    }
+  }
+  constants_taken_ = *of_job;
+  return absl::OkStatus();
+}
+
+// The server receives one offer at a time; the others wait.
+absl::StatusOr<uint64_t> ParameterClient::OfferConstants() {
+  auto offered = connection_->OfferConstants(welcome_.session, constants_);
+  while (absl::IsDeadlineExceeded(offered.status())) {
+    LOG(WARNING) << Shown(request_.worker)
+                 << " offers the model's constants again: " << offered.status().message();
+    offered = connection_->OfferConstants(welcome_.session, constants_);
+  }
+  return offered;
 }
 
 // The number of servers that hold the vector decides how it is cut, and only a Welcome tells it.

@@ -83,7 +83,11 @@ absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t ev
       if (!joined.ok()) return joined;
     }
     const Step min_step = given_.has_value() ? Step(given_->step.value() + every) : Step();
-    const auto header = Pull(min_step, to);
+    auto header = Pull(min_step, to);
+    if (header.ok()) {
+      const absl::Status taken = TakeConstants();
+      if (!taken.ok()) header = taken;
+    }
     if (header.ok()) {
       ended_ = header->last;
       const FollowedStep found = {header->step, header->incarnation};
@@ -108,6 +112,21 @@ absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t ev
   }
   ended_ = true;
   return absl::optional<FollowedStep>();
+}
+
+absl::Status ParameterFollower::KeepConstants(ConstantMemory memory) {
+  const absl::Status fits = CheckFits(memory, request_.layout.constants());
+  if (fits.ok()) constants_ = std::move(memory);
+  return fits;
+}
+
+// There are parameters, so the job has its constants. Those of an incarnation never change.
+absl::Status ParameterFollower::TakeConstants() {
+  const bool known = constants_incarnation_ == welcome_->incarnation;
+  if (constants_.empty() || known) return absl::OkStatus();
+  const absl::Status pulled = PullConstants(*connection_, welcome_->session, constants_);
+  if (pulled.ok()) constants_incarnation_ = welcome_->incarnation;
+  return pulled;
 }
 
 absl::Status ParameterFollower::Report(const Results& results) {

@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/protocol/protocol_types.h"
+#include "worker/client/constant_memory.h"
 #include "worker/connection/row_gradient.h"
 #include "worker/connection/server_connection.h"
 
@@ -48,6 +49,11 @@ class ParameterFollower {
 
   ParameterFollower(const ParameterFollower&) = delete;
   ParameterFollower& operator=(const ParameterFollower&) = delete;
+
+  // The memory of each of the layout's constants, in their order: Next() writes the job's there
+  // before it returns the first step, and again if the server comes back with others. BAD_ARGUMENT
+  // if they do not fit the layout. They must stay valid as long as this.
+  absl::Status KeepConstants(ConstantMemory memory);
 
   // Waits until the job has made `every` (at least 1) more steps than at the last call, or has
   // ended. Then writes the parameters of its newest step to `parameters`, which have the layout's
@@ -83,6 +89,7 @@ class ParameterFollower {
   absl::Status CheckRows(const std::vector<RowIds>& rows, absl::Span<const float> to) const;
   absl::Status Join();
   absl::Status TryJoin();
+  absl::Status TakeConstants();
   absl::Status AwaitServer();
   absl::StatusOr<PullHeader> Pull(Step min_step, const Target& to);
   absl::StatusOr<PullHeader> PullTogether(Step min_step, const Target& to);
@@ -93,6 +100,8 @@ class ParameterFollower {
   const absl::Duration patience_;
   const Clock& clock_;
   absl::optional<Welcome> welcome_;  // of the open session; absent if there is none
+  ConstantMemory constants_;
+  absl::optional<Incarnation> constants_incarnation_;  // of the server that gave them
   absl::optional<FollowedStep> given_;
   bool ended_ = false;
 };

@@ -13,7 +13,12 @@ constexpr float kLess = 1 - 1e-6f;
 
 }  // namespace
 
-PulledMeans::PulledMeans(RunningMeans elements) : elements_(std::move(elements)) {}
+PulledMeans::PulledMeans(RunningMeans elements, const Layout& layout)
+    : elements_(std::move(elements)) {
+  for (const LayoutRange& range : layout.ranges()) {
+    if (range.dtype == DataType::kInt64) counts_.insert(range.offset);
+  }
+}
 
 void PulledMeans::Keep(absl::Span<const float> parameters) {
   values_.clear();
@@ -25,36 +30,34 @@ void PulledMeans::Keep(absl::Span<const float> parameters) {
 RunningMeans PulledMeans::Subtract(const RunningMeans& means, bool whole_only,
                                    absl::Span<float> pushed) const {
   RunningMeans told;
-  if (values_.empty() && !elements_.empty()) return told;
+  if (values_.empty()) return told;
   const float* pulled = values_.data();
   auto part = elements_.begin();
   for (const RunningMean& mean : means) {
-    for (uint64_t at = mean.begin; at < mean.end;) {
-      for (; part != elements_.end() && part->end <= at; ++part) pulled += part->end - part->begin;
-      const bool is_after = part == elements_.end() || part->begin >= mean.end;
-      const bool is_kept = !is_after && part->begin <= at;
-      const uint64_t end =
-          is_after ? mean.end : std::min(mean.end, is_kept ? part->end : part->begin);
-      Take({at, end, mean.decay}, is_kept ? pulled + (at - part->begin) : nullptr, whole_only,
-           pushed.subspan(at, end - at), &told);
-      at = end;
+    for (; part != elements_.end() && part->begin < mean.end; ++part) {
+      const uint64_t begin = std::max(mean.begin, part->begin);
+      const uint64_t end = std::min(mean.end, part->end);
+      if (begin < end) {
+        Take({begin, end, mean.decay}, pulled + (begin - part->begin), whole_only,
+             pushed.subspan(begin, end - begin), &told);
+      }
+      if (part->end > mean.end) break;  // the next mean may have the rest
+      pulled += part->end - part->begin;
     }
   }
   return told;
 }
 
 void PulledMeans::Take(const RunningMean& mean, const float* pulled, bool whole_only,
-                       absl::Span<float> pushed, RunningMeans* told) {
+                       absl::Span<float> pushed, RunningMeans* told) const {
   if (mean.decay == 1) {
-    // If it has changed all the same, it was set by hand, or is no running mean: it is pushed.
-    const bool is_set =
-        pulled != nullptr && std::memcmp(pulled, pushed.data(), pushed.size() * sizeof(float)) != 0;
-    if (is_set) return;
-    std::fill(pushed.begin(), pushed.end(), 0.0f);
+    const bool is_same = std::memcmp(pulled, pushed.data(), pushed.size() * sizeof(float)) == 0;
+    if (!is_same && !counts_.contains(mean.begin)) return;
+    for (size_t i = 0; i < pushed.size(); ++i) pushed[i] = is_same ? 0 : pushed[i] - pulled[i];
     Append(mean, told);
     return;
   }
-  if (whole_only || pulled == nullptr) return;
+  if (whole_only) return;
   const float decay = mean.decay * kLess;
   for (size_t i = 0; i < pushed.size(); ++i) pushed[i] -= decay * pulled[i];
   Append({mean.begin, mean.end, decay}, told);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -150,6 +151,20 @@ class ServerConnection {
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                absl::Span<const float> parameters) {
     return StartOffer(session, 0, parameters.size())->Send(parameters);
+  }
+
+  // Offers the values of the layout's constants: pieces of memory, one after the other. They are
+  // copied on their way. Returns the XXH3-64 of those that are the job's: another worker's, if they
+  // came first. DEADLINE_EXCEEDED: its turn has not come; offer again.
+  virtual absl::StatusOr<uint64_t> OfferConstants(SessionId /*session*/,
+                                                  const std::vector<absl::Span<char>>& /*values*/) {
+    return absl::UnimplementedError("this connection carries no constants");
+  }
+
+  // Returns the values of the job's constants, which have `bytes` bytes. NOT_INITIALIZED if there
+  // are none yet; DATA_LOSS if fewer or more came.
+  virtual absl::StatusOr<std::string> PullConstants(SessionId /*session*/, uint64_t /*bytes*/) {
+    return absl::UnimplementedError("this connection carries no constants");
   }
 
   // Starts to push a gradient of `elements` elements, and of these rows, which are sent at once:

@@ -95,6 +95,15 @@ class StripedConnection final : public ServerConnection {
     return JoinOffers(std::move(offers), OptionsWith(push_threads_));
   }
 
+  absl::StatusOr<uint64_t> OfferConstants(SessionId session,
+                                          const std::vector<absl::Span<char>>& values) override {
+    return first_->OfferConstants(session, values);
+  }
+
+  absl::StatusOr<std::string> PullConstants(SessionId session, uint64_t bytes) override {
+    return first_->PullConstants(session, bytes);
+  }
+
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
     if (servers_.empty()) return first_->StartPush(header, elements, batch, rows);

@@ -18,7 +18,7 @@ MATCHER_P3(IsMean, begin, end, decay, "") {
 }
 
 TEST(PulledMeansTest, LeavesWhatWasAdded) {
-  PulledMeans pulled({{1, 3, 0}, {4, 5, 0}});
+  PulledMeans pulled({{1, 3, 0}, {4, 5, 0}}, Layout());
   pulled.Keep({9, 8, 4, 9, 2});
   Values pushed = {9, 8, 4, 9, 2};
   for (const size_t i : {1, 2, 4}) pushed[i] = 0.5f * pushed[i] + 0.5f;
@@ -30,7 +30,7 @@ TEST(PulledMeansTest, LeavesWhatWasAdded) {
 }
 
 TEST(PulledMeansTest, SaysNothingOfElementsThatWereNotKept) {
-  PulledMeans pulled({{2, 3, 0}});
+  PulledMeans pulled({{2, 3, 0}}, Layout());
   Values pushed = {1, 1, 1, 1};
   EXPECT_THAT(pulled.Subtract({{0, 4, 0.5f}}, /*whole_only=*/false, absl::MakeSpan(pushed)),
               IsEmpty());  // no pull yet
@@ -43,7 +43,7 @@ TEST(PulledMeansTest, SaysNothingOfElementsThatWereNotKept) {
 }
 
 TEST(PulledMeansTest, WhatNoBatchHasChangedGainsNothingAndWhatWasSetByHandIsAValue) {
-  PulledMeans pulled({{0, 2, 0}});
+  PulledMeans pulled({{0, 2, 0}}, Layout());
   pulled.Keep({3, 4});
   Values pushed = {3, 4};
   EXPECT_THAT(pulled.Subtract({{0, 2, 1}}, /*whole_only=*/false, absl::MakeSpan(pushed)),
@@ -55,12 +55,27 @@ TEST(PulledMeansTest, WhatNoBatchHasChangedGainsNothingAndWhatWasSetByHandIsAVal
   EXPECT_THAT(pushed, ElementsAre(3, 7));
 }
 
+TEST(PulledMeansTest, OfACountTheNumberOfNewBatchesIsPushedInAnyMode) {
+  const auto layout =
+      Layout::Create({{"weight", {2}, RangeKind::kParameter, DataType::kFloat32, 0, 2},
+                      {"running_mean", {1}, RangeKind::kStatistic, DataType::kFloat32, 2, 1},
+                      {"num_batches_tracked", {}, RangeKind::kStatistic, DataType::kInt64, 3, 1}});
+  PulledMeans pulled({{2, 3, 0}, {3, 4, 0}}, *layout);
+  pulled.Keep({1, 1, 5, 100});
+  for (const bool whole_only : {false, true}) {
+    Values pushed = {1, 1, 6, 103};
+    EXPECT_THAT(pulled.Subtract({{2, 4, 1}}, whole_only, absl::MakeSpan(pushed)),
+                ElementsAre(IsMean(3u, 4u, 1.0f)));
+    EXPECT_THAT(pushed, ElementsAre(1, 1, 6, 3));  // the mean was set by hand
+  }
+}
+
 // A channel whose batches have a variance of 0: each of its averages is (1 - m) of the one before,
 // as LibTorch rounds it. No average of stale pushes may become negative.
 TEST(PulledMeansTest, NoVarianceBecomesNegative) {
   for (const double momentum : {0.1, 0.01, 0.3, 0.997}) {
     for (float value = 1e-3f; value < 1e6f; value *= 1.37f) {
-      PulledMeans pulled({{0, 1, 0}});
+      PulledMeans pulled({{0, 1, 0}}, Layout());
       pulled.Keep({value});
       Values pushed = {value};
       for (int batches = 1; batches <= 8; ++batches) {

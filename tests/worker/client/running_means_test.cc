@@ -1,5 +1,6 @@
 // Running means of stale pushes, from a client to a server and back.
 
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
@@ -79,17 +80,17 @@ TEST(ClientRunningMeansTest, AreValuesInSync) {
   EXPECT_EQ(worker.parameters[1], 0.9f * 10 + 0.1f * 30);
 }
 
-// Three times a third is not one: a mean of equal values may round. What is left whole does not.
+// Three times a third is not one: a mean of equal values may round. What is left whole does not,
+// nor does a zero lose its sign.
 TEST(ClientRunningMeansTest, WhatNoBatchHasChangedKeepsItsBits) {
-  const float smallest = std::numeric_limits<float>::lowest();
   for (const auto& mode : {Sync(3), Async(1)}) {
-    for (const bool is_named : {true, false}) {
+    for (const float value : {std::numeric_limits<float>::lowest(), -0.0F}) {
       ShardWorld world(mode, WithMean());
       std::vector<std::unique_ptr<MeanWorker>> workers;
       for (int i = 0; i < 3; ++i) {
         workers.push_back(std::make_unique<MeanWorker>(world, "worker" + std::to_string(i)));
-        workers[i]->parameters[1] = smallest;
-        ASSERT_THAT(workers[i]->Join(is_named ? RunningMeans{{1, 2, 0}} : RunningMeans()), IsOk());
+        workers[i]->parameters[1] = value;
+        ASSERT_THAT(workers[i]->Join({{1, 2, 0}}), IsOk());
       }
       const auto push = [](MeanWorker& worker, float seen) {
         Values gradient = {0, seen};
@@ -100,10 +101,13 @@ TEST(ClientRunningMeansTest, WhatNoBatchHasChangedKeepsItsBits) {
       };
       std::vector<std::thread> threads;
       for (auto& worker : workers) {
-        threads.emplace_back([&] { EXPECT_THAT(push(*worker, smallest), IsOk()); });
+        threads.emplace_back([&] { EXPECT_THAT(push(*worker, value), IsOk()); });
       }
       for (std::thread& thread : threads) thread.join();
-      for (auto& worker : workers) EXPECT_EQ(worker->parameters[1], smallest);
+      for (auto& worker : workers) {
+        EXPECT_EQ(worker->parameters[1], value);
+        EXPECT_EQ(std::signbit(worker->parameters[1]), std::signbit(value));
+      }
     }
   }
 }

@@ -208,7 +208,7 @@ absl::Status VirtualRun::ComputeAndPush(uint32_t index) {
   header.samples = computed.samples;
   header.loss = computed.loss;
   if (!options_.shard.consistency.CountsFreshOnly() && !computed.means.empty()) {
-    PulledMeans pulled(computed.means);
+    PulledMeans pulled(computed.means, workload_.layout());
     pulled.Keep(worker.parameters->values.span());
     header.running_means = std::make_shared<const RunningMeans>(
         pulled.Subtract(computed.means, /*whole_only=*/false, absl::MakeSpan(computed.values)));

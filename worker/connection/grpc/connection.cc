@@ -149,6 +149,15 @@ class GrpcConnection final : public ServerConnection {
     return StartGrpcOffer(*streams_, session, attempt, elements, checksums_, options_.token);
   }
 
+  absl::StatusOr<uint64_t> OfferConstants(SessionId session,
+                                          const std::vector<absl::Span<char>>& values) override {
+    return OfferConstantsOverGrpc(*streams_, session, values, options_.token);
+  }
+
+  absl::StatusOr<std::string> PullConstants(SessionId session, uint64_t bytes) override {
+    return PullConstantsOverGrpc(*streams_, session, bytes, options_.token);
+  }
+
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
     return StartGrpcPush(*streams_, header, elements, batch, rows,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "worker/connection/grpc/answer.h"
 #include "worker/connection/grpc/stream.h"
 
@@ -10,6 +11,12 @@ namespace sluice {
 namespace {
 
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
+constexpr char kOfferConstants[] = "/sluice.v1.ParameterServer/OfferConstants";
+constexpr char kPullConstants[] = "/sluice.v1.ParameterServer/PullConstants";
+
+constexpr size_t kBytesOfConstantPart = 1 << 20;
+
+absl::Duration TimeoutOfConstants(uint64_t bytes) { return TransferTimeout(bytes / sizeof(float)); }
 
 class GrpcOffer final : public PendingOffer {
  public:
@@ -51,6 +58,54 @@ std::unique_ptr<PendingOffer> StartGrpcOffer(grpc::GenericStub& stub, SessionId 
                                              uint32_t attempt, uint64_t elements,
                                              Checksums checksums, const std::string& token) {
   return std::make_unique<GrpcOffer>(stub, session, attempt, elements, checksums, token);
+}
+
+// gRPC may use what it sends for longer than the call, so it gets copies.
+absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                                const std::vector<absl::Span<char>>& values,
+                                                const std::string& token) {
+  uint64_t bytes = 0;
+  for (const absl::Span<char> value : values) bytes += value.size();
+  GrpcStream stream(stub, kOfferConstants, TimeoutOfConstants(bytes), token);
+  v1::OfferConstantsRequest message;
+  message.set_session(session.value());
+  bool open = stream.Write(EncodeMessage(message), Follows::kMoreAtOnce);
+  for (absl::Span<char> left : values) {
+    for (; open && !left.empty(); left.remove_prefix(message.data().size())) {
+      message.set_data(left.data(), std::min(left.size(), kBytesOfConstantPart));
+      open = stream.Write(EncodeMessage(message), Follows::kMore);
+    }
+  }
+  if (open) stream.EndWrites();
+  const auto answer = ReadAnswer<v1::OfferConstantsResponse>("OfferConstants", stream);
+  if (!answer.ok()) return answer.status();
+  return answer->checksum();
+}
+
+absl::StatusOr<std::string> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                                  uint64_t bytes, const std::string& token) {
+  GrpcStream stream(stub, kPullConstants, TimeoutOfConstants(bytes), token);
+  v1::PullConstantsRequest request;
+  request.set_session(session.value());
+  stream.Write(EncodeMessage(request), Follows::kNothing);
+  std::string values;
+  values.reserve(bytes);
+  grpc::ByteBuffer message;
+  while (stream.Read(&message)) {
+    v1::PullConstantsResponse part;
+    const bool fits = DecodeMessage(message, &part) && part.data().size() <= bytes - values.size();
+    if (!fits) {
+      stream.Cancel();
+      stream.Finish();
+      return UnexpectedMessage("PullConstants", "part");
+    }
+    values.append(part.data());
+  }
+  const absl::Status ended = EndOf(stream.Finish());
+  if (!ended.ok()) return ended;
+  if (values.size() == bytes) return values;
+  return absl::DataLossError(absl::StrCat("the server sent ", values.size(),
+                                          " bytes of the model's constants, expected ", bytes));
 }
 
 }  // namespace sluice

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/wire/chunk.h"
 #include "worker/connection/server_connection.h"
@@ -19,6 +20,13 @@ namespace sluice {
 std::unique_ptr<PendingOffer> StartGrpcOffer(grpc::GenericStub& stub, SessionId session,
                                              uint32_t attempt, uint64_t elements,
                                              Checksums checksums, const std::string& token);
+
+// See ServerConnection::OfferConstants() and PullConstants().
+absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                                const std::vector<absl::Span<char>>& values,
+                                                const std::string& token);
+absl::StatusOr<std::string> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                                  uint64_t bytes, const std::string& token);
 
 }  // namespace sluice
 

@@ -1,0 +1,49 @@
+#include "worker/client/constant_memory.h"
+
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/error.h"
+#include "common/encoding/checksum.h"
+
+namespace sluice {
+
+absl::Status CheckFits(const ConstantMemory& memory, const std::vector<ConstantTensor>& constants) {
+  if (memory.size() != constants.size()) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("there is memory for ", memory.size(),
+                                  " constants, and the layout has ", constants.size()));
+  }
+  for (size_t i = 0; i < memory.size(); ++i) {
+    if (memory[i].size() == constants[i].bytes()) continue;
+    return MakeError(
+        Reason::kBadArgument,
+        absl::StrCat("the constant ", Shown(constants[i].name), " has ", constants[i].bytes(),
+                     " bytes, and its memory ", memory[i].size()));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t ChecksumOf(const ConstantMemory& memory) {
+  Checksummer sum;
+  for (const absl::Span<char> part : memory) sum.Add({part.data(), part.size()});
+  return sum.Get();
+}
+
+absl::Status PullConstants(ServerConnection& connection, SessionId session,
+                           const ConstantMemory& memory) {
+  uint64_t bytes = 0;
+  for (const absl::Span<char> part : memory) bytes += part.size();
+  const auto values = connection.PullConstants(session, bytes);
+  if (!values.ok()) return values.status();
+  absl::string_view left = *values;
+  for (const absl::Span<char> part : memory) {
+    if (!part.empty()) std::memcpy(part.data(), left.data(), part.size());
+    left.remove_prefix(part.size());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

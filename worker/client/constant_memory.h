@@ -1,0 +1,32 @@
+// The memory of the constants of a program's model, one piece for each constant of the layout, in
+// its order.
+
+#ifndef SLUICE_WORKER_CLIENT_CONSTANT_MEMORY_H_
+#define SLUICE_WORKER_CLIENT_CONSTANT_MEMORY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/tensor/constant_tensor.h"
+#include "worker/connection/server_connection.h"
+
+namespace sluice {
+
+using ConstantMemory = std::vector<absl::Span<char>>;
+
+// BAD_ARGUMENT names the constant whose memory has another size.
+absl::Status CheckFits(const ConstantMemory& memory, const std::vector<ConstantTensor>& constants);
+
+// The XXH3-64 of all bytes.
+uint64_t ChecksumOf(const ConstantMemory& memory);
+
+// Pulls the job's constants into `memory`. After an error it is unchanged.
+absl::Status PullConstants(ServerConnection& connection, SessionId session,
+                           const ConstantMemory& memory);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CLIENT_CONSTANT_MEMORY_H_
