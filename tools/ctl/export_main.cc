@@ -24,7 +24,9 @@ absl::Status Export(const std::string& path, const std::string& out,
   FloatBuffer values(checkpoint->layout().size());
   const absl::Status read = checkpoint->ReadParameters(values.span(), progress);
   if (!read.ok()) return read;
-  return SaveStateDict(checkpoint->layout(), values.span(), out);
+  const auto constants = checkpoint->ReadConstants();
+  if (!constants.ok()) return constants.status();
+  return SaveStateDict(checkpoint->layout(), values.span(), *constants, out);
 }
 
 int Main(int argc, char** argv) {

@@ -55,6 +55,8 @@ absl::StatusOr<std::unique_ptr<ParameterSource>> MakeServerSource(const Job& job
   request.memory = model.memory();
   auto follower =
       std::make_unique<ParameterFollower>(*std::move(connection), std::move(request), patience);
+  const absl::Status fits = follower->KeepConstants(model.constants());
+  if (!fits.ok()) return fits;
   return std::unique_ptr<ParameterSource>(
       std::make_unique<ServerSource>(job.context().ticket().address, every, std::move(follower)));
 }

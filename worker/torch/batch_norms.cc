@@ -2,7 +2,6 @@
 
 #include <torch/nn/modules/batchnorm.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -42,16 +41,23 @@ double DecayOf(const absl::optional<double>& momentum, int64_t before, int64_t b
 }  // namespace
 
 BatchNorms::BatchNorms(torch::nn::Module& model, const Layout& layout) {
-  Add("", model, layout);
+  absl::flat_hash_map<const LayoutRange*, size_t> averages;
+  Add("", model, layout, &averages);
   for (const auto& item : model.named_modules("", /*include_self=*/false)) {
-    Add(absl::StrCat(item.key(), "."), *item.value(), layout);
+    Add(absl::StrCat(item.key(), "."), *item.value(), layout, &averages);
   }
-  std::sort(averages_.begin(), averages_.end(),
-            [](const Average& a, const Average& b) { return a.begin < b.begin; });
+  for (const LayoutRange& range : layout.ranges()) {
+    if (range.kind != RangeKind::kStatistic) continue;
+    const auto average = averages.find(&range);
+    statistics_.push_back(
+        {average == averages.end() ? absl::nullopt : absl::make_optional(average->second),
+         range.offset, range.end()});
+  }
   NotePull();
 }
 
-void BatchNorms::Add(const std::string& path, torch::nn::Module& module, const Layout& layout) {
+void BatchNorms::Add(const std::string& path, torch::nn::Module& module, const Layout& layout,
+                     absl::flat_hash_map<const LayoutRange*, size_t>* averages) {
   absl::optional<double> momentum;
   const auto buffers = module.named_buffers(/*recurse=*/false);
   const torch::Tensor* const batches = buffers.find("num_batches_tracked");
@@ -61,14 +67,16 @@ void BatchNorms::Add(const std::string& path, torch::nn::Module& module, const L
     const LayoutRange* const range = layout.Find(absl::StrCat(path, name));  // null: a second name
     const bool is_exact = range != nullptr && (range->dtype == DataType::kFloat32 ||
                                                range->dtype == DataType::kFloat64);
-    if (is_exact) averages_.push_back({norms_.size(), range->offset, range->end()});
+    if (is_exact) averages->emplace(range, norms_.size());
   }
   norms_.push_back({&module, *batches, 0});
 }
 
 RunningMeans BatchNorms::elements() const {
   RunningMeans elements;
-  for (const Average& average : averages_) elements.push_back({average.begin, average.end, 0});
+  for (const Statistic& statistic : statistics_) {
+    elements.push_back({statistic.begin, statistic.end, 0});
+  }
   return elements;
 }
 
@@ -88,9 +96,10 @@ RunningMeans BatchNorms::Decays() const {
     if (decay >= 0 && decay <= 1) decays.back() = static_cast<float>(decay);
   }
   RunningMeans means;
-  for (const Average& average : averages_) {
-    const absl::optional<float>& decay = decays[average.norm];
-    if (decay.has_value()) Append({average.begin, average.end, *decay}, &means);
+  for (const Statistic& statistic : statistics_) {
+    const absl::optional<float> decay =
+        statistic.norm.has_value() ? decays[*statistic.norm] : absl::make_optional(1.0F);
+    if (decay.has_value()) Append({statistic.begin, statistic.end, *decay}, &means);
   }
   return means;
 }

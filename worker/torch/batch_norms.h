@@ -1,5 +1,6 @@
-// The BatchNorm modules of a model, whose averages are running means for the server
-// (common/tensor/running_means.h).
+// The statistics of a model. The averages of its BatchNorm modules are running means for the server
+// (common/tensor/running_means.h). Other buffers are pushed as values if a batch has changed them,
+// and as no change otherwise: what is constant keeps its bits.
 
 #ifndef SLUICE_WORKER_TORCH_BATCH_NORMS_H_
 #define SLUICE_WORKER_TORCH_BATCH_NORMS_H_
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/optional.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/running_means.h"
@@ -33,14 +35,15 @@ class BatchNorms {
   // int64 and have averages of 32 or 64 bits: in 16 bits, roundings would be taken for batches.
   BatchNorms(torch::nn::Module& model, const Layout& layout);
 
-  // The averages of all of them, with a decay of 0.
+  // All statistics, each tensor by itself, with a decay of 0.
   RunningMeans elements() const;
 
   // New parameters were pulled.
   void NotePull();
 
-  // How much of what was pulled is left in the averages, after the batches since NotePull(). A
-  // module whose count of batches has fallen is left out: its averages were set by hand.
+  // How much of what was pulled is left in the averages, after the batches since NotePull(); of
+  // other statistics all, as far as known (PulledMeans::Subtract()). A module whose count of
+  // batches has fallen is left out: its averages were set by hand.
   RunningMeans Decays() const;
 
  private:
@@ -49,16 +52,18 @@ class BatchNorms {
     torch::Tensor batches;  // num_batches_tracked
     int64_t pulled = 0;     // batches at NotePull()
   };
-  struct Average {
-    size_t norm = 0;  // the index of its module
+  struct Statistic {
+    absl::optional<size_t> norm;  // the index of its module; absent: it is no average
     uint64_t begin = 0;
     uint64_t end = 0;
   };
 
-  void Add(const std::string& path, torch::nn::Module& module, const Layout& layout);
+  // Adds the module, and to `averages` the index that it has of the ranges of its averages.
+  void Add(const std::string& path, torch::nn::Module& module, const Layout& layout,
+           absl::flat_hash_map<const LayoutRange*, size_t>* averages);
 
   std::vector<Norm> norms_;
-  std::vector<Average> averages_;  // in ascending order
+  std::vector<Statistic> statistics_;  // in ascending order
 };
 
 }  // namespace sluice

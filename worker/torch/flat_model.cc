@@ -3,10 +3,12 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "worker/torch/tables/floats.h"
 
@@ -23,11 +25,39 @@ DataType DataTypeOf(const std::string& name, const torch::Tensor& tensor) {
       return DataType::kFloat16;
     case torch::kBFloat16:
       return DataType::kBFloat16;
+    case torch::kInt64:
+      return DataType::kInt64;
     default:
       throw std::invalid_argument(absl::StrCat("parameter \"", name, "\" has element type ",
                                                c10::toString(tensor.scalar_type()),
                                                ", expected a real floating-point type"));
   }
+}
+
+// A count of batches, under the name that all modules of batch normalization give it.
+bool IsCount(const std::string& name, const torch::Tensor& tensor) {
+  return tensor.scalar_type() == torch::kInt64 && tensor.numel() == 1 &&
+         absl::EndsWith(name, "num_batches_tracked");
+}
+
+// Whether workers can average the buffer in a vector of float32.
+bool IsStatistic(const std::string& name, const torch::Tensor& tensor) {
+  if (IsCount(name, tensor)) return true;
+  return tensor.is_floating_point() && tensor.numel() > 0 &&
+         torch::isfinite(tensor.to(torch::kFloat32)).all().item<bool>();
+}
+
+// The type's name in safetensors; empty: it has none, and each worker keeps its own.
+std::string TypeName(const torch::Tensor& tensor) {
+  static const auto* const names = new std::map<torch::ScalarType, std::string>{
+      {torch::kBool, "BOOL"},   {torch::kUInt8, "U8"},         {torch::kInt8, "I8"},
+      {torch::kInt16, "I16"},   {torch::kInt32, "I32"},        {torch::kInt64, "I64"},
+      {torch::kFloat16, "F16"}, {torch::kBFloat16, "BF16"},    {torch::kFloat32, "F32"},
+      {torch::kFloat64, "F64"}, {torch::kComplexFloat, "C64"}, {torch::kComplexDouble, "C128"},
+  };
+  if (tensor.layout() != torch::kStrided) return "";
+  const auto found = names->find(tensor.scalar_type());
+  return found == names->end() ? "" : found->second;
 }
 
 bool CanBeView(const torch::Tensor& tensor) {
@@ -51,11 +81,21 @@ SharedFloats ShareFlat(const torch::Tensor& flat) {
 FlatModel::FlatModel(torch::nn::Module& module, bool pushes_gradients) : module_(module) {
   std::vector<LayoutRange> ranges;
   Seen seen;
+  std::vector<ConstantTensor> constants;
   for (const auto& item : module.named_parameters()) {
-    Add(item.key(), item.value(), item.value().requires_grad(), ranges, seen);
+    if (item.value().requires_grad()) {
+      Add(item.key(), item.value(), true, ranges, seen);
+    } else {
+      AddConstant(item.key(), item.value(), constants, seen);
+    }
   }
   for (const auto& item : module.named_buffers()) {
-    if (item.value().is_floating_point()) Add(item.key(), item.value(), false, ranges, seen);
+    const bool is_statistic = IsStatistic(item.key(), item.value());
+    if (is_statistic) Add(item.key(), item.value(), false, ranges, seen);
+    // The vector has the first value of 64 bits in float32 only.
+    if (!is_statistic || item.value().scalar_type() == torch::kFloat64) {
+      AddConstant(item.key(), item.value(), constants, seen);
+    }
   }
   const bool trains = std::any_of(members_.begin(), members_.end(),
                                   [](const Member& member) { return member.is_parameter; });
@@ -69,7 +109,7 @@ FlatModel::FlatModel(torch::nn::Module& module, bool pushes_gradients) : module_
   for (const NamedEmbedding& embedding : embeddings_) {
     tables.push_back(embedding.module->SpecOf(embedding.name));
   }
-  absl::StatusOr<Layout> layout = Layout::Create(ranges, std::move(tables));
+  absl::StatusOr<Layout> layout = Layout::Create(ranges, std::move(tables), std::move(constants));
   if (!layout.ok()) throw std::invalid_argument(std::string(layout.status().message()));
   layout_ = *std::move(layout);
   if (pushes_gradients) UseOneBuffer();
@@ -93,6 +133,14 @@ void FlatModel::Add(const std::string& name, const torch::Tensor& tensor, bool i
   member.is_parameter = is_parameter;
   member.is_view = CanBeView(tensor);
   members_.push_back(std::move(member));
+}
+
+void FlatModel::AddConstant(const std::string& name, const torch::Tensor& tensor,
+                            std::vector<ConstantTensor>& constants, Seen& seen) {
+  const std::string type = TypeName(tensor);
+  if (type.empty() || !seen.constants.insert(tensor.unsafeGetTensorImpl()).second) return;
+  constants.push_back({name, {tensor.sizes().begin(), tensor.sizes().end()}, type});
+  constants_.push_back({tensor, tensor.detach().to(torch::kCPU).contiguous()});
 }
 
 // Whether the tensor has a range already, under another name.
@@ -186,13 +234,40 @@ std::vector<GradientView> FlatModel::gradient_views() const {
   return views;
 }
 
+ConstantMemory FlatModel::constants() const {
+  ConstantMemory memory;
+  for (const Constant& constant : constants_) {
+    memory.emplace_back(static_cast<char*>(constant.memory.data_ptr()), constant.memory.nbytes());
+  }
+  return memory;
+}
+
+void FlatModel::ScatterConstants() {
+  const torch::NoGradGuard no_grad;
+  for (Constant& constant : constants_) {
+    if (constant.tensor.data_ptr() != constant.memory.data_ptr()) {
+      constant.tensor.copy_(constant.memory);
+    }
+  }
+}
+
 SharedFloats FlatModel::shared_values() { return ShareFlat(values_); }
 
 void FlatModel::ScatterValues() {
   const torch::NoGradGuard no_grad;
   for (Member& member : members_) {
-    if (!member.is_view) member.tensor.copy_(member.value);
+    if (!member.is_view) member.tensor.copy_(ValueOf(member));
   }
+}
+
+// A count may be the mean of several workers' counts. What a statistic of 64 bits has beyond
+// float32 stays, if that is equal.
+torch::Tensor FlatModel::ValueOf(const Member& member) {
+  if (member.tensor.scalar_type() == torch::kInt64) return member.value.round();
+  if (member.is_parameter || member.tensor.scalar_type() != torch::kFloat64) return member.value;
+  const torch::Tensor value = member.value.to(member.tensor.device());
+  return torch::where(member.tensor.to(torch::kFloat32) == value, member.tensor,
+                      value.to(torch::kFloat64));
 }
 
 absl::Span<float> FlatModel::GatherValues() {

@@ -1,14 +1,15 @@
 // A LibTorch module as one flat vector: its parameters, and their gradients, become views of two
 // buffers.
 //
-// Parameters that require gradients are PARAMETER ranges. Floating-point buffers (BatchNorm's
-// running statistics) and frozen parameters are STATISTIC ranges: for these, a push sends the value
-// itself, not a gradient. Integer buffers (BatchNorm's num_batches_tracked) are not sent. A tensor
-// that is not float32, or not on the CPU, cannot be a view: it is converted and copied at every
-// step. If such tensors have more than half of the elements, none is a view, and one buffer is both
-// the vector of values and that of gradients: each tensor keeps its own elements, in 16 bits or on
-// the GPU, and so does its gradient. A tensor with several names (tied parameters) has one range,
-// under its first name. A RemoteEmbedding is a table of the layout.
+// Parameters that require gradients are PARAMETER ranges. Floating-point buffers, such as
+// BatchNorm's running statistics, and BatchNorm's num_batches_tracked are STATISTIC ranges: for
+// these, a push sends the value itself, or what was added to it. All other tensors are constants of
+// the layout: frozen parameters, and buffers that are integers, are empty, or have a number that is
+// not finite. A tensor that is not float32, or not on the CPU, cannot be a view: it is converted
+// and copied at every step. If such tensors have more than half of the elements, none is a view,
+// and one buffer is both the vector of values and that of gradients: each tensor keeps its own
+// elements, in 16 bits or on the GPU, and so does its gradient. A tensor with several names (tied
+// parameters) has one range, under its first name. A RemoteEmbedding is a table of the layout.
 
 #ifndef SLUICE_WORKER_TORCH_FLAT_MODEL_H_
 #define SLUICE_WORKER_TORCH_FLAT_MODEL_H_
@@ -28,6 +29,7 @@
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_floats.h"
 #include "common/tensor/shared_memory.h"
+#include "worker/client/constant_memory.h"
 #include "worker/torch/tables/remote_embedding.h"
 
 namespace sluice {
@@ -57,6 +59,11 @@ class FlatModel {
   // The module's embeddings that are on the server, in the order of the layout's tables. They are
   // in no vector.
   const std::vector<NamedEmbedding>& embeddings() const { return embeddings_; }
+
+  // The memory of the layout's constants. If something was written there, call ScatterConstants(),
+  // which copies it to the tensors that do not lie there: those on a GPU, or with gaps.
+  ConstantMemory constants() const;
+  void ScatterConstants();
 
   // The vector of all values: layout().size() elements. After writing to it, call ScatterValues(),
   // which copies the values to the tensors that are not views. If has_one_buffer(), it holds the
@@ -107,19 +114,28 @@ class FlatModel {
     bool is_view = false;       // tensor shares value's memory
   };
 
+  struct Constant {
+    torch::Tensor tensor;  // the module's own
+    torch::Tensor memory;  // the same, or its copy: contiguous, on the CPU
+  };
+
   using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
   // The tensors that have a range, and the range in which each piece of memory lies.
   struct Seen {
     absl::flat_hash_set<const void*> tensors;
+    absl::flat_hash_set<const void*> constants;
     absl::flat_hash_map<const void*, size_t> memory;
   };
 
   void Add(const std::string& name, const torch::Tensor& tensor, bool is_parameter,
            std::vector<LayoutRange>& ranges, Seen& seen);
+  void AddConstant(const std::string& name, const torch::Tensor& tensor,
+                   std::vector<ConstantTensor>& constants, Seen& seen);
   static bool IsKnown(const std::string& name, const torch::Tensor& tensor,
                       const std::vector<LayoutRange>& ranges, Seen& seen);
   static NamedTensors TensorsOf(const torch::nn::Module& module);
+  static torch::Tensor ValueOf(const Member& member);
   void UseOneBuffer();
   void Bind(const std::vector<LayoutRange>& ranges);
 
@@ -127,7 +143,8 @@ class FlatModel {
   NamedTensors tensors_;  // that it had at first
   Layout layout_;
   std::vector<NamedEmbedding> embeddings_;
-  std::vector<Member> members_;  // in the layout's order
+  std::vector<Member> members_;      // in the layout's order
+  std::vector<Constant> constants_;  // likewise
   bool one_buffer_ = false;
   torch::Tensor values_;
   std::shared_ptr<const SharedMemory> gradient_memory_;

@@ -47,6 +47,7 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
   if (role == SessionRole::kWorker) {
     client->CacheRows(context.row_cache());
     client->KeepRunningMeans(means);
+    client->KeepConstants(model.constants());
   }
   JoinRequest request = context.Identity(role);
   request.layout = model.layout();
@@ -59,6 +60,7 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
     });
   }
   ThrowIfError(client->Join(request, model.values()));
+  if (role == SessionRole::kWorker) model.ScatterConstants();
   model.ScatterValues();
   return client;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <utility>
@@ -32,6 +33,8 @@ torch::ScalarType TypeOf(DataType dtype) {
       return torch::kFloat16;
     case DataType::kBFloat16:
       return torch::kBFloat16;
+    case DataType::kInt64:
+      return torch::kInt64;
     case DataType::kFloat32:
       break;
   }
@@ -76,16 +79,19 @@ bool IsSafeTensors(absl::string_view begin) {
          !absl::StartsWith(begin, "PK");
 }
 
-absl::optional<torch::ScalarType> FloatTypeOf(const std::string& dtype) {
-  if (dtype == "F32") return torch::kFloat32;
-  if (dtype == "F64") return torch::kFloat64;
-  if (dtype == "F16") return torch::kFloat16;
-  if (dtype == "BF16") return torch::kBFloat16;
-  return absl::nullopt;
+// By the type's name in safetensors.
+absl::optional<torch::ScalarType> TypeNamed(const std::string& dtype) {
+  static const auto* const types = new std::map<std::string, torch::ScalarType>{
+      {"BOOL", torch::kBool},   {"U8", torch::kUInt8},         {"I8", torch::kInt8},
+      {"I16", torch::kInt16},   {"I32", torch::kInt32},        {"I64", torch::kInt64},
+      {"F16", torch::kFloat16}, {"BF16", torch::kBFloat16},    {"F32", torch::kFloat32},
+      {"F64", torch::kFloat64}, {"C64", torch::kComplexFloat}, {"C128", torch::kComplexDouble},
+  };
+  const auto found = types->find(dtype);
+  return found == types->end() ? absl::nullopt : absl::make_optional(found->second);
 }
 
-// Reads what other programs have written. Leaves out buffers that are not floating-point, as
-// SaveStateDict() does.
+// Reads what other programs have written. Leaves out types that LibTorch does not have.
 absl::StatusOr<Tensors> ReadSafeTensors(const ReadableFile& file) {
   const ReadListener nobody;
   CheckedReader reader(file, nobody);
@@ -93,7 +99,7 @@ absl::StatusOr<Tensors> ReadSafeTensors(const ReadableFile& file) {
   if (!header.ok()) return header.status();
   Tensors tensors;
   for (const SafeTensor& tensor : header->tensors) {
-    const auto type = FloatTypeOf(tensor.dtype);
+    const auto type = TypeNamed(tensor.dtype);
     const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
     const int64_t size = static_cast<int64_t>(tensor.end - tensor.begin);
     torch::Tensor values =
@@ -108,15 +114,41 @@ absl::StatusOr<Tensors> ReadSafeTensors(const ReadableFile& file) {
 
 // ---- Checkpoints ----
 
-// The tensors of a vector, each with the element type that it has in the workers' model.
-c10::impl::GenericDict TensorsOf(const Layout& layout, absl::Span<const float> values) {
+// The constants of a layout, whose bytes `values` has.
+Tensors ConstantsOf(const Layout& layout, absl::string_view values) {
+  Tensors tensors;
+  for (const ConstantTensor& constant : layout.constants()) {
+    const auto type = TypeNamed(constant.dtype);
+    const absl::string_view bytes = values.substr(0, constant.bytes());
+    values.remove_prefix(bytes.size());
+    if (!type.has_value()) continue;
+    torch::Tensor tensor =
+        torch::empty(std::vector<int64_t>(constant.shape.begin(), constant.shape.end()), *type);
+    if (!bytes.empty()) std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
+    tensors.emplace(constant.name, std::move(tensor));
+  }
+  return tensors;
+}
+
+// The tensors of a vector, each with the element type that it has in the workers' model, and the
+// constants. A statistic that no batch has changed has the bits of its constant.
+c10::impl::GenericDict TensorsOf(const Layout& layout, absl::Span<const float> values,
+                                 absl::string_view constants) {
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
+  const Tensors not_trained = ConstantsOf(layout, constants);
+  for (const auto& [name, tensor] : not_trained) dict.insert(name, tensor);
   for (const LayoutRange& range : layout.ranges()) {
     const std::vector<int64_t> shape(range.shape.begin(), range.shape.end());
     // The view is only read: clone() copies it.
     auto* const begin = const_cast<float*>(values.data() + range.offset);
     const torch::Tensor view = torch::from_blob(begin, shape, torch::kFloat32);
-    dict.insert(range.name, view.clone().to(TypeOf(range.dtype)));
+    const auto constant = not_trained.find(range.name);
+    const bool is_unchanged =
+        constant != not_trained.end() && constant->second.to(torch::kFloat32).equal(view);
+    if (is_unchanged) continue;
+    const torch::ScalarType type = TypeOf(range.dtype);
+    const torch::Tensor value = type == torch::kInt64 ? view.round() : view.clone();
+    dict.insert_or_assign(range.name, value.to(type));
   }
   return dict;
 }
@@ -127,7 +159,9 @@ absl::StatusOr<Tensors> ReadCheckpointTensors(const std::string& where) {
   FloatBuffer values(reader->layout().size());
   const absl::Status read = reader->ReadParameters(values.span());
   if (!read.ok()) return read;
-  return NamedTensors(TensorsOf(reader->layout(), values.span()));
+  const auto constants = reader->ReadConstants();
+  if (!constants.ok()) return constants.status();
+  return NamedTensors(TensorsOf(reader->layout(), values.span(), *constants));
 }
 
 // ---- Any file ----
@@ -163,6 +197,7 @@ absl::Status CheckFits(const std::string& path, const Tensors& tensors, const Te
   for (const auto& tensor : tensors) {
     const std::string name = absl::StrCat("\"", tensor.first, "\"");
     const auto found = own.find(tensor.first);
+    if (found == own.end() && !tensor.second.is_floating_point()) continue;
     if (found == own.end()) {
       return Wrong(path, absl::StrCat("has a tensor ", name, " that the model does not have"));
     }
@@ -170,7 +205,8 @@ absl::Status CheckFits(const std::string& path, const Tensors& tensors, const Te
       return Wrong(path, absl::StrCat("has a tensor ", name, " whose shape is not the model's"));
     }
     const bool dense = tensor.second.layout() == torch::kStrided;
-    if (!dense || tensor.second.is_complex() || tensor.second.is_quantized()) {
+    const bool same_field = tensor.second.is_complex() == found->second.is_complex();
+    if (!dense || !same_field || tensor.second.is_quantized()) {
       return Wrong(path, absl::StrCat("has a tensor ", name, " that is not dense and real"));
     }
   }
@@ -184,8 +220,8 @@ absl::Status CheckFits(const std::string& path, const Tensors& tensors, const Te
 }  // namespace
 
 absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
-                           const std::string& path) {
-  const std::vector<char> bytes = torch::pickle_save(TensorsOf(layout, values));
+                           absl::string_view constants, const std::string& path) {
+  const std::vector<char> bytes = torch::pickle_save(TensorsOf(layout, values, constants));
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
@@ -195,11 +231,14 @@ absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
 absl::Status LoadStateDict(const std::string& path, torch::nn::Module& module) {
   const auto tensors = ReadTensors(path);
   if (!tensors.ok()) return tensors.status();
-  Tensors own = TensorsOf(module);
+  const Tensors own = TensorsOf(module);
   const absl::Status fits = CheckFits(path, *tensors, own);
   if (!fits.ok()) return fits;
   const torch::NoGradGuard no_grad;
-  for (const auto& tensor : *tensors) own[tensor.first].copy_(tensor.second);
+  for (const auto& [name, tensor] : own) {
+    const auto found = tensors->find(name);
+    if (found != tensors->end()) tensor.copy_(found->second);
+  }
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/tensor/layout.h"
 
@@ -18,15 +19,15 @@ class Module;
 
 namespace sluice {
 
-// Writes the layout's tensors, each with the element type that it has in the worker's model.
-// `values` has layout.size() elements. A layout has no integer buffers (such as BatchNorm's
-// num_batches_tracked), so load the file in Python with load_state_dict(torch.load(path),
-// strict=False). UNAVAILABLE if the file cannot be written.
+// Writes the layout's tensors and constants, each with the element type that it has in the worker's
+// model. `values` has layout.size() elements; `constants` has the bytes of all constants, one after
+// the other. Python's load_state_dict(torch.load(path)) takes the file. UNAVAILABLE if it cannot be
+// written.
 absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
-                           const std::string& path);
+                           absl::string_view constants, const std::string& path);
 
 // Sets the model's parameters and buffers from a file. The file must have all of them, except
-// integer buffers, and nothing else. `path` names one of:
+// buffers of integers, and no other tensors of real numbers. `path` names one of:
 // 1. a file that SaveStateDict() wrote;
 // 2. a file of Python's torch.save(dict(model.state_dict()), path), which must be a plain dict;
 // 3. a safetensors file;

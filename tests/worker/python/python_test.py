@@ -314,6 +314,35 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
                 if not flags and not local:
                     self.assertEqual(ended.stdout.count("carried, ema 1.96875"), 3, ended.stdout)  # 2 · (1 - 2^-6)
 
+    def test_all_state_is_the_first_workers_and_is_saved_and_restored(self):
+        for flags, servers in (([], 1), (["--servers=2"], 2), (["--mode=async", "--pull-encoding=float16"], 1)):
+            with self.subTest(flags=flags), tempfile.TemporaryDirectory() as folder:
+                said = []
+                for _ in range(2):
+                    ended = launch(2 + servers, [*SCENARIOS, "shares_all_state", f"--checkpoint-dir={folder}", *flags])
+                    self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+                    said.append(set(re.findall("joined ([0-9]+) ended ([0-9]+) batches ([0-9]+)", ended.stdout)))
+                    self.assertEqual(len(said[-1]), 1, ended.stdout)
+                (joined, _, batches), (joined_again, end, batches_again) = said[0].pop(), said[1].pop()
+                self.assertEqual(joined, joined_again)
+                steps = 6 if "--mode=async" not in flags else 12
+                self.assertEqual([int(batches), int(batches_again)], [steps, 2 * steps])
+                code = ("import scenarios, sluice, sys; state = sluice.load_checkpoint(sys.argv[1]); "
+                        "model = scenarios.Carrying(); model.load_state_dict(state); print(scenarios.digest(state))")
+                loaded = subprocess.run([PYTHON, "-c", code, folder], env={**ENVIRONMENT, "PYTHONPATH": f"{PACKAGE}:{HERE}"},
+                                        capture_output=True, text=True, check=False)
+                self.assertEqual(loaded.stdout.strip(), end, loaded.stderr)
+                os.remove(os.path.join(folder, "constants.safetensors"))
+                ended = launch(2 + servers, [*SCENARIOS, "shares_all_state", f"--checkpoint-dir={folder}", *flags])
+                self.assertEqual(ended.returncode, 1, ended.stdout)
+                self.assertIn("constants.safetensors is missing: it has the tensors of the model that are not trained",
+                              ended.stderr)
+
+    def test_a_frozen_parameter_that_the_program_changes_is_named(self):
+        said = self.play("unfreezes", 1)
+        self.assertTrue(any(line.startswith("warned 1 1.weight requires no gradient, and the program changes it") for line in said),
+                        said)
+
     def test_rows_are_used_again_with_a_cache(self):
         for scenario in ("uses_rows_again", "uses_prefetched_rows_again"):
             self.assertIn("seen [0.0, 0.0, -1.0, -1.0]", self.play(scenario, 1, "--mode=async", "--row-cache=1"))

@@ -13,6 +13,8 @@ import signal
 import sys
 import threading
 import urllib.request
+import warnings
+import zlib
 
 import sluice
 import torch
@@ -1060,6 +1062,62 @@ def carries_constants(job):
     for name, tensor in {**buffers, **frozen}.items():
         assert name == "ema" or torch.equal(model.state_dict()[name], tensor), (name, model.state_dict()[name])
     say("carried, ema", model.ema.item())
+
+
+def digest(state):
+    """Of the bits of all tensors, so that two models with the same have them equal, down to the sign of 0."""
+    return zlib.crc32(b"".join(state[name].detach().contiguous().numpy().tobytes() for name in sorted(state)))
+
+
+class Carrying(nn.Module):
+    """Each process makes other tensors of all types that no worker trains, and counts its batches."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = linear()
+        self.norm = nn.BatchNorm1d(2, momentum=None)
+        self.base = nn.Parameter(torch.randint(-128, 127, (5, 3), dtype=torch.int8), requires_grad=False)
+        self.frozen = nn.Parameter(torch.randn(4).double(), requires_grad=False)
+        mask = torch.zeros(4).masked_fill_(torch.rand(4) < 0.5, float("-inf"))
+        buffers = {"order": torch.randperm(40), "mask": mask, "flag": torch.rand(3) < 0.5, "wave": torch.randn(2) + 1j,
+                   "nothing": torch.zeros(0, 2), "minus": torch.tensor([-0.0, 0.0]), "wide": torch.rand(2).double() + 1e9,
+                   "turned": torch.randn(2, 3).half().t(), "scalar": torch.tensor(random.getrandbits(60))}
+        for name, tensor in buffers.items():
+            self.register_buffer(name, tensor)
+
+    def forward(self, batch):
+        return self.norm(self.linear(batch))
+
+
+def shares_all_state(job):
+    """All workers, and those of the next launch, have the state of the first one."""
+    torch.manual_seed(os.getpid())
+    random.seed(os.getpid())
+    model = Carrying()
+    trained = [*model.linear.parameters(), *model.norm.parameters()]
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD(trained, lr=0.5), job, model)
+    joined = digest({name: tensor for name, tensor in model.state_dict().items() if not name.startswith(("linear", "norm"))})
+    for _ in range(6):
+        optimizer.zero_grad()
+        model(torch.ones(4, 3) * torch.arange(4).view(4, 1)).sum().backward()
+        optimizer.step()
+    optimizer.await_end()
+    say("joined", joined, "ended", digest(model.state_dict()), "batches", int(model.norm.num_batches_tracked))
+
+
+def unfreezes(job):
+    """A frozen parameter that the program changes is not trained, and a warning says so."""
+    model = nn.Sequential(linear(), linear())
+    model[1].requires_grad_(False)
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model[0].parameters(), lr=0.5), job, model)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            with torch.no_grad():
+                model[1].weight.mul_(0.5)
+            push(model[0], optimizer, 1)
+    optimizer.leave()
+    say("warned", len(caught), caught[0].message)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ namespace {
 namespace nn = torch::nn;
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::Eq;
 
 class Norms : public nn::Module {
  public:
@@ -27,10 +27,21 @@ class Norms : public nn::Module {
   torch::Tensor AddBuffer(const torch::Tensor& values) { return register_buffer("table", values); }
 };
 
-// The elements [begin, end) of a mean and a variance that follow each other.
-RunningMean Averages(const FlatModel& flat, const std::string& path, float decay) {
-  return {flat.layout().Find(path + "running_mean")->offset,
-          flat.layout().Find(path + "running_var")->end(), decay};
+// What is told of a norm's statistics: a mean and a variance that follow each other, and a count.
+RunningMeans Statistics(const FlatModel& flat, const std::string& path, float decay) {
+  const uint64_t count = flat.layout().Find(path + "num_batches_tracked")->offset;
+  RunningMeans means;
+  Append({flat.layout().Find(path + "running_mean")->offset, count, decay}, &means);
+  Append({count, count + 1, 1}, &means);
+  return means;
+}
+
+RunningMeans Joined(const std::vector<RunningMeans>& parts) {
+  RunningMeans all;
+  for (const RunningMeans& part : parts) {
+    for (const RunningMean& mean : part) Append(mean, &all);
+  }
+  return all;
 }
 
 TEST(BatchNormsTest, HaveWhatTheBatchesSinceThePullHaveLeft) {
@@ -45,11 +56,14 @@ TEST(BatchNormsTest, HaveWhatTheBatchesSinceThePullHaveLeft) {
   norms.NotePull();
   first->forward(torch::randn({4, 3}));
   for (int i = 0; i < 2; ++i) second->forward(torch::randn({4, 2, 3, 3}));
-  EXPECT_THAT(norms.Decays(),
-              ElementsAre(Averages(flat, "first.", 0.9f), Averages(flat, "second.", 0.75f * 0.75f),
-                          Averages(flat, "third.", 1)));
+  const uint64_t table = flat.layout().Find("table")->offset;
+  const auto expected = Joined({{{table, table + 2, 1}},
+                                Statistics(flat, "first.", 0.9f),
+                                Statistics(flat, "second.", 0.75f * 0.75f),
+                                Statistics(flat, "third.", 1)});
+  EXPECT_EQ(norms.Decays(), expected);
   norms.NotePull();
-  EXPECT_EQ(norms.Decays().front().decay, 1);
+  EXPECT_THAT(norms.Decays(), ElementsAre(RunningMean{table, flat.layout().size(), 1}));
 }
 
 TEST(BatchNormsTest, OfOneDecayAreJoined) {
@@ -58,9 +72,10 @@ TEST(BatchNormsTest, OfOneDecayAreJoined) {
   model.Add("second", nn::BatchNorm1d(2));
   FlatModel flat(model);
   const BatchNorms norms(model, flat.layout());
-  EXPECT_THAT(norms.Decays(), ElementsAre(RunningMean{10, 20, 1}));  // after the parameters
-  EXPECT_THAT(norms.elements(), ElementsAre(RunningMean{10, 13, 0}, RunningMean{13, 16, 0},
-                                            RunningMean{16, 18, 0}, RunningMean{18, 20, 0}));
+  EXPECT_THAT(norms.Decays(), ElementsAre(RunningMean{10, 22, 1}));  // after the parameters
+  EXPECT_THAT(norms.elements(),
+              ElementsAre(RunningMean{10, 13, 0}, RunningMean{13, 16, 0}, RunningMean{16, 17, 0},
+                          RunningMean{17, 19, 0}, RunningMean{19, 21, 0}, RunningMean{21, 22, 0}));
 }
 
 TEST(BatchNormsTest, ACumulativeAverageKeepsTheShareOfItsEarlierBatches) {
@@ -89,7 +104,7 @@ TEST(BatchNormsTest, TheDecayIsThatOfTheModule) {
   EXPECT_FLOAT_EQ(norm->running_mean.item<float>(), 100 * norms.Decays()[0].decay);
 }
 
-TEST(BatchNormsTest, AreLeftOutWhereNothingIsKnownOfThem) {
+TEST(BatchNormsTest, OfOtherModulesAllIsLeftAsFarAsKnown) {
   Norms model;
   auto counted = model.Add("counted", nn::BatchNorm1d(1));
   model.Add("untracked", nn::BatchNorm1d(nn::BatchNorm1dOptions(1).track_running_stats(false)));
@@ -99,11 +114,14 @@ TEST(BatchNormsTest, AreLeftOutWhereNothingIsKnownOfThem) {
   rounded->to(torch::kBFloat16);  // its count, too
   FlatModel flat(model);
   BatchNorms norms(model, flat.layout());
-  EXPECT_THAT(norms.Decays(), ElementsAre(Averages(flat, "counted.", 1)));
+  const uint64_t first = flat.layout().Find("counted.running_mean")->offset;
+  const uint64_t count = flat.layout().Find("counted.num_batches_tracked")->offset;
+  const uint64_t end = flat.layout().size();
+  EXPECT_THAT(norms.Decays(), ElementsAre(RunningMean{first, end, 1}));
   counted->forward(torch::randn({4, 1}));
   norms.NotePull();
-  counted->reset_running_stats();  // by hand
-  EXPECT_THAT(norms.Decays(), IsEmpty());
+  counted->reset_running_stats();  // by hand: nothing is known of these averages
+  EXPECT_THAT(norms.Decays(), ElementsAre(RunningMean{count, end, 1}));
 }
 
 TEST(BatchNormsTest, AModuleOfTwoNamesIsOne) {
@@ -111,7 +129,7 @@ TEST(BatchNormsTest, AModuleOfTwoNamesIsOne) {
   auto norm = model.Add("norm", nn::BatchNorm1d(2));
   model.Add("again", norm);
   FlatModel flat(model);
-  EXPECT_THAT(BatchNorms(model, flat.layout()).Decays(), ElementsAre(Averages(flat, "norm.", 1)));
+  EXPECT_THAT(BatchNorms(model, flat.layout()).Decays(), Eq(Statistics(flat, "norm.", 1)));
 }
 
 }  // namespace

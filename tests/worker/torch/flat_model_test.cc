@@ -3,7 +3,9 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -305,34 +307,79 @@ TEST_F(FlatModelTest, PushesTheRunningStatisticsOfBatchNorm) {
 TEST_F(FlatModelTest, TakesTheStatisticsFromTheVector) {
   auto norm = module_.Child("norm", nn::BatchNorm1d(1));
   FlatModel model(module_);
-  Write({1, 0, 10, 4}, model);  // weight, bias, mean, variance
+  Write({1, 0, 10, 4, 1}, model);  // weight, bias, mean, variance, count
   norm->eval();
   EXPECT_THAT(Elements(norm->running_mean), ElementsAre(10));
   EXPECT_THAT(Elements(norm->running_var), ElementsAre(4));
   EXPECT_NEAR(norm->forward(torch::full({1, 1}, 14.0f)).item<float>(), 2, 1e-5);
 }
 
-TEST_F(FlatModelTest, LeavesIntegerBuffersWithTheModule) {
+TEST_F(FlatModelTest, PushesTheCountOfBatchesAndTakesItRounded) {
   auto norm = module_.Child("norm", nn::BatchNorm1d(1));
   FlatModel model(module_);
-  EXPECT_EQ(model.layout().Find("norm.num_batches_tracked"), nullptr);
-  EXPECT_EQ(model.values().size(), 4u);
+  EXPECT_EQ(model.layout().Find("norm.num_batches_tracked")->dtype, DataType::kInt64);
   norm->forward(Tensor({2, 6}).view({2, 1}));
-  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
+  EXPECT_THAT(RangeOf(model, "norm.num_batches_tracked", model.GatherGradients().values),
+              ElementsAre(1));
+  Write({1, 0, 10, 4, 2.99999F}, model);  // weight, bias, mean, variance, count
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 3);
 }
 
-TEST_F(FlatModelTest, PushesTheValueOfAFrozenParameter) {
-  const auto frozen = module_.Frozen("frozen", Tensor({0.1f, 0.2f}));
-  const auto w = module_.Parameter("w", torch::ones({1}));
+// ---- Constants ----
+
+ConstantTensor ConstantOf(const std::string& name, const std::vector<uint64_t>& shape,
+                          const std::string& dtype) {
+  return {name, shape, dtype};
+}
+
+TEST_F(FlatModelTest, WhatIsNotTrainedIsAConstantOfItsOwnType) {
+  module_.Frozen("frozen", Tensor({0.1f, 0.2f}));
+  module_.Frozen("base", torch::full({2, 2}, -7, torch::kInt8));
+  module_.Parameter("w", torch::ones({1}));
+  module_.Buffer("mask", torch::full({2}, -INFINITY));
+  module_.Buffer("order", torch::arange(3));
+  module_.Buffer("flag", torch::tensor(true));
+  module_.Buffer("nothing", torch::empty({0, 3}));
+  module_.Buffer("mean", torch::ones({2}));
   FlatModel model(module_);
-  EXPECT_EQ(model.layout().Find("frozen")->kind, RangeKind::kStatistic);
-  (frozen.sum() * w).sum().backward();
-  const absl::Span<const float> pushed = model.GatherGradients().values;
-  EXPECT_THAT(RangeOf(model, "frozen", pushed), ElementsAre(0.1f, 0.2f));
-  model.ZeroGradients();
-  EXPECT_THAT(Elements(frozen), ElementsAre(0.1f, 0.2f));
-  EXPECT_FALSE(frozen.requires_grad());
-  EXPECT_FALSE(frozen.grad().defined());
+  EXPECT_EQ(model.values().size(), 3u);  // w and mean
+  EXPECT_THAT(model.layout().constants(),
+              ElementsAre(ConstantOf("frozen", {2}, "F32"), ConstantOf("base", {2, 2}, "I8"),
+                          ConstantOf("mask", {2}, "F32"), ConstantOf("order", {3}, "I64"),
+                          ConstantOf("flag", {}, "BOOL"), ConstantOf("nothing", {0, 3}, "F32")));
+  ASSERT_EQ(model.constants().size(), 6u);
+  EXPECT_EQ(model.constants()[1].size(), 4u);
+  EXPECT_EQ(model.constants()[1][0], -7);
+}
+
+TEST_F(FlatModelTest, AConstantIsWhereTheLibraryWritesOrIsCopiedFromThere) {
+  module_.Parameter("w", torch::ones({1}));
+  const auto whole = module_.Buffer("whole", torch::arange(3));
+  const auto gaps = module_.Buffer("gaps", torch::arange(4).view({2, 2}).t());
+  FlatModel model(module_);
+  const auto write = [&](size_t constant, int64_t value) {
+    std::memcpy(model.constants()[constant].data(), &value, sizeof(value));
+  };
+  write(0, 70);
+  write(1, 80);
+  EXPECT_EQ(whole[0].item<int64_t>(), 70);
+  EXPECT_EQ(gaps[0][0].item<int64_t>(), 0);
+  model.ScatterConstants();
+  EXPECT_EQ(gaps[0][0].item<int64_t>(), 80);
+  EXPECT_EQ(gaps[0][1].item<int64_t>(), 2);
+}
+
+// The vector has 1700000128 in its place.
+TEST_F(FlatModelTest, AStatisticOf64BitsKeepsThemUntilABatchChangesIt) {
+  module_.Parameter("w", torch::ones({1}));
+  const auto wide = module_.Buffer("wide", torch::full({1}, 1700000123.456, torch::kFloat64));
+  FlatModel model(module_);
+  EXPECT_THAT(model.layout().constants(), ElementsAre(ConstantOf("wide", {1}, "F64")));
+  model.GatherValues();
+  model.ScatterValues();
+  EXPECT_EQ(wide.item<double>(), 1700000123.456);
+  Write({1, 5}, model);
+  EXPECT_EQ(wide.item<double>(), 5);
 }
 
 // ---- Other element types ----
@@ -469,13 +516,15 @@ TEST_F(FlatModelTest, ListsParametersThenStatisticsWithTheirNamesShapesAndOffset
     range.length = length;
     return range;
   };
+  LayoutRange count = range("norm.num_batches_tracked", {}, RangeKind::kStatistic, 27, 1);
+  count.dtype = DataType::kInt64;
   EXPECT_THAT(model.layout().ranges(),
               ElementsAre(range("scale", {}, RangeKind::kParameter, 0, 1),
                           range("conv.weight", {2, 1, 3, 3}, RangeKind::kParameter, 1, 18),
                           range("norm.weight", {2}, RangeKind::kParameter, 19, 2),
                           range("norm.bias", {2}, RangeKind::kParameter, 21, 2),
                           range("norm.running_mean", {2}, RangeKind::kStatistic, 23, 2),
-                          range("norm.running_var", {2}, RangeKind::kStatistic, 25, 2)));
+                          range("norm.running_var", {2}, RangeKind::kStatistic, 25, 2), count));
 }
 
 // ---- Tied parameters ----
@@ -543,12 +592,6 @@ TEST_F(FlatModelTest, RefusesAComplexParameter) {
   EXPECT_EQ(Refusal(module_),
             "parameter \"spectrum\" has element type ComplexFloat, expected a real floating-point "
             "type");
-}
-
-TEST_F(FlatModelTest, RefusesAnIntegerParameter) {
-  module_.Parameter("w", torch::ones({2}));
-  module_.Frozen("steps", torch::ones({2}, torch::kInt64));
-  EXPECT_THAT(Refusal(module_), HasSubstr("parameter \"steps\" has element type Long"));
 }
 
 TEST_F(FlatModelTest, RefusesAnEmptyParameterByName) {

@@ -36,7 +36,7 @@ std::shared_ptr<Classifier> Seeded(uint64_t seed, const char* model = "mlp") {
 std::string Save(torch::nn::Module& model) {
   FlatModel flat(model);
   const std::string path = PathOf("state_dict.pt");
-  EXPECT_THAT(SaveStateDict(flat.layout(), flat.GatherValues(), path), IsOk());
+  EXPECT_THAT(SaveStateDict(flat.layout(), flat.GatherValues(), "", path), IsOk());
   return path;
 }
 
@@ -117,9 +117,14 @@ TEST(StateDictTest, ComesFromASafeTensorsFileOfAnyProgram) {
   const std::string path = PathOf("plain.safetensors");
   std::ofstream(path, std::ios::binary) << PlainSafeTensors();
   torch::nn::Linear model(1, 2);
+  const torch::Tensor batches =
+      model->register_buffer("num_batches_tracked", torch::zeros({}, torch::kInt64));
   ASSERT_THAT(LoadStateDict(path, *model), IsOk());
   EXPECT_TRUE(torch::equal(model->weight, torch::tensor({{1.0F}, {2.0F}})));
   EXPECT_TRUE(torch::equal(model->bias, torch::tensor({3.0F, 4.0F})));
+  EXPECT_EQ(batches.item<int64_t>(), 7);
+  torch::nn::Linear without(1, 2);  // integers that a model lacks are left out
+  EXPECT_THAT(LoadStateDict(path, *without), IsOk());
 }
 
 TEST(StateDictTest, ASafeTensorsFileThatIsCutIsDamaged) {
@@ -146,7 +151,7 @@ class CheckpointStateDictTest : public ::testing::TestWithParam<uint32_t> {
     for (uint64_t i = 0; i < 630; ++i) parameters->values.span()[i] = 1.0F / (1 + i);
     checkpoint.parameters = parameters;
     EXPECT_THAT(SaveAsServers(RealFileSystem(), folder_, checkpoint, GetParam()), IsOk());
-    SaveStateDict(*layout, parameters->values.span(), exported_).IgnoreError();
+    SaveStateDict(*layout, parameters->values.span(), "", exported_).IgnoreError();
   }
 
   std::string PathOfPart() const {

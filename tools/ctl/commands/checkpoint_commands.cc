@@ -19,6 +19,7 @@
 #include "common/base/progress_line.h"
 #include "common/checkpoint/file_names.h"
 #include "common/checkpoint/reading/checkpoint_place.h"
+#include "common/checkpoint/reading/constants_file.h"
 #include "common/checkpoint/reading/part_file.h"
 #include "common/checkpoint/reading/read_progress.h"
 #include "common/checkpoint/reading/stripe_reader.h"
@@ -144,6 +145,9 @@ absl::Status CheckStripes(const CheckpointPlace& place, const ShardCheckpoint& s
 absl::StatusOr<ShardCheckpoint> Check(const CheckpointPlace& place, const CommonFlags& flags) {
   auto state = ReadState(place.file);
   if (!state.ok()) return state;
+  const auto constants = ReadConstants(RealFileSystem(), DirectoryOf(place.file), state->job_id,
+                                       state->layout->constants());
+  if (!constants.ok()) return constants.status();
   if (state->stripes.empty()) return Read(place, flags);
   const absl::Status checked = CheckStripes(place, *state, ProgressOf(flags));
   if (!checked.ok()) return checked;

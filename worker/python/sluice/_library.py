@@ -54,6 +54,11 @@ class Table(ctypes.Structure):
                 ("optimizer", ctypes.c_char_p), ("options", ctypes.POINTER(Option)), ("option_count", ctypes.c_size_t)]
 
 
+class Constant(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("shape", ctypes.POINTER(ctypes.c_uint64)), ("dimensions", ctypes.c_size_t),
+                ("type", ctypes.c_char_p), ("data", ctypes.c_void_p)]
+
+
 class Round(ctypes.Structure):
     _fields_ = [("step", ctypes.c_uint64), ("disposition", ctypes.c_int32), ("staleness", ctypes.c_uint64)]
 
@@ -109,6 +114,7 @@ _FUNCTIONS = {
     "sluice_give_up_early": (ctypes.c_int32, [_HANDLE]),
     "sluice_attach": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
     "sluice_set_tables": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Table), ctypes.c_size_t]),
+    "sluice_set_constants": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Constant), ctypes.c_size_t]),
     "sluice_pull_rows": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]),
     "sluice_prefetch_rows": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t]),
     "sluice_set_row_gradients": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t,
@@ -117,6 +123,7 @@ _FUNCTIONS = {
     "sluice_follower_create": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Model), _HANDLE, ctypes.POINTER(_HANDLE)]),
     "sluice_follower_free": (None, [_HANDLE]),
     "sluice_follower_set_tables": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Table), ctypes.c_size_t]),
+    "sluice_follower_set_constants": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Constant), ctypes.c_size_t]),
     "sluice_follow_rows": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t,
                                             ctypes.c_void_p]),
     "sluice_follow": (ctypes.c_int32, [_HANDLE, ctypes.c_uint64]),
@@ -129,6 +136,8 @@ _FUNCTIONS = {
     "sluice_checkpoint_free": (None, [_HANDLE]),
     "sluice_checkpoint_model": (ctypes.POINTER(Model), [_HANDLE]),
     "sluice_checkpoint_read": (ctypes.c_int32, [_HANDLE, ctypes.c_void_p]),
+    "sluice_checkpoint_read_constants": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(ctypes.POINTER(Constant)),
+                                                          ctypes.POINTER(ctypes.c_size_t)]),
     "sluice_checkpoint_read_table": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.POINTER(SavedRows)]),
 }
 

@@ -16,7 +16,8 @@ _BatchNorm = torch.nn.modules.batchnorm._BatchNorm  # pylint: disable=protected-
 class BatchNorms:
     """Counts batches between a pull and the next push. A module with a forward() of its own is left alone.
 
-    Other buffers are pushed as values if a batch has changed them, and as no change otherwise: a constant keeps its bits.
+    Other buffers are pushed as values if a batch has changed them, and as no change otherwise: what is constant keeps its
+    bits. Of a count of batches, the number of new batches is pushed.
     """
 
     def __init__(self, model: Optional[torch.nn.Module], flat: FlatModel) -> None:
@@ -47,8 +48,7 @@ class BatchNorms:
     def elements(self) -> Means:
         """Returns the averages and the other buffers, for sluice_keep_running_means()."""
         averages = [(offset, length, 0.0) for offset, length, _ in self._averages]
-        return _array(sorted(averages + [(other.offset, other.length, 0.0) for other in self._others
-                                         if not other.is_frozen]))
+        return _array(sorted(averages + [(other.offset, other.length, 0.0) for other in self._others]))
 
     def note_pull(self) -> None:
         self._pulled = self._counts()

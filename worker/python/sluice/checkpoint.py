@@ -10,14 +10,15 @@ import torch
 
 from sluice import _library, memory
 from sluice._library import library
+from sluice.constants import type_named
 
-_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # by SLUICE_FLOAT32 …
+_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64)  # by SLUICE_FLOAT32 …
 
 Path = Union[str, "os.PathLike[str]"]
 
 
 def load_checkpoint(path: Path) -> Dict[str, torch.Tensor]:
-    """Returns the model's tensors of a checkpoint by name, for model.load_state_dict(…, strict=False).
+    """Returns the model's tensors of a checkpoint by name, also those that are not trained, for model.load_state_dict().
 
     They have the types and the bits that `sluicectl checkpoint export` writes. Every byte of the files is checked. The
     rows of tables are in load_table().
@@ -36,11 +37,28 @@ def load_checkpoint(path: Path) -> Dict[str, torch.Tensor]:
         entries = [_entry(model.tensors[i]) for i in range(model.count)]
         values = memory.floats(sum(math.prod(shape) for _, shape, _ in entries))
         _check(library.sluice_checkpoint_read(handle, memory.address_of(values, torch.float32, *values.shape)))
-    tensors, offset = {}, 0
+        tensors = _constants(handle)
+    offset = 0
     for name, shape, kind in entries:
         count = math.prod(shape)
-        tensors[name] = values[offset:offset + count].reshape(shape).to(kind, copy=True)
+        value = values[offset:offset + count].reshape(shape)
         offset += count
+        # What no batch has changed has the bits of its own type.
+        if name not in tensors or not torch.equal(tensors[name].to(torch.float32), value):
+            tensors[name] = (value.round() if kind == torch.int64 else value).to(kind, copy=True)
+    return tensors
+
+
+def _constants(handle: ctypes.c_void_p) -> Dict[str, torch.Tensor]:
+    found, count = ctypes.POINTER(_library.Constant)(), ctypes.c_size_t()
+    _check(library.sluice_checkpoint_read_constants(handle, ctypes.byref(found), ctypes.byref(count)))
+    tensors = {}
+    for constant in found[:count.value] if count.value else []:
+        shape = [constant.shape[i] for i in range(constant.dimensions)]
+        tensor = torch.empty(shape, dtype=type_named(constant.type.decode()), device="cpu")
+        if tensor.numel():
+            ctypes.memmove(tensor.data_ptr(), constant.data, tensor.numel() * tensor.element_size())
+        tensors[constant.name.decode()] = tensor
     return tensors
 
 

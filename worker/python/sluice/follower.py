@@ -3,12 +3,13 @@
 import ctypes
 import threading
 import weakref
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import torch
 
 from sluice import _library, memory
 from sluice._library import library
+from sluice.constants import Constants, named_constants
 from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import ModelError
 from sluice.job import Job, Setting, check_not_forked, connect, forked
@@ -72,8 +73,10 @@ class Follower:
         self.step: Optional[int] = None
         self.incarnation: Optional[int] = None
         parameters = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
-        self._members = members_of(parameters, named_statistics(model, parameters), bool(embeddings))
-        self._watch = ModuleWatch(model, self._members)
+        statistics = named_statistics(model)
+        self._members = members_of(parameters, statistics, bool(embeddings))
+        self._constants = Constants(named_constants(model, parameters, statistics))
+        self._watch = ModuleWatch(model, self._members, self._constants.frozen)
         self._every = every
         buffer, self._values = shared_vector(size_of(self._members))
         description = description_of(self._members)
@@ -86,9 +89,10 @@ class Follower:
         self._call = _library.Call(handle, library.sluice_follower_wait, _library.Followed())
         self._waits = self._call.under_way
         self._rows = _FollowedRows(embeddings)
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._rows.values, owned, job)
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, [self._rows.values, self._constants], owned, job)
         if look_up is not None and embeddings:
             self._rows.follow(look_up, handle)
+        self._constants.tell(library.sluice_follower_set_constants, handle)
 
     def __iter__(self) -> "Follower":
         return self
@@ -105,6 +109,8 @@ class Follower:
             self._end()
             raise end
         self._watch.adopt()
+        if self.incarnation != followed.incarnation:
+            self._constants.take()
         with torch.no_grad():
             for member in self._members:
                 member.take(self._values[member.offset:member.end].view(member.tensor.shape))
@@ -160,17 +166,17 @@ class _FollowedRows:
         """For RemoteEmbedding: does nothing, since rows come with the parameters."""
 
 
-def _close(handle: ctypes.c_void_p, waits: List[bool], rows: List[torch.Tensor], owned: Optional[ctypes.c_void_p],
+def _close(handle: ctypes.c_void_p, waits: List[bool], kept: List[Any], owned: Optional[ctypes.c_void_p],
            job: Optional[Job]) -> None:
     if forked():  # it has none of the library's threads
         return
     if waits[0]:  # Ctrl-C has interrupted it: what was begun may last until the job's next step
-        threading.Thread(target=_free, args=(handle, rows, owned, job), daemon=True).start()
+        threading.Thread(target=_free, args=(handle, kept, owned, job), daemon=True).start()
     else:
-        _free(handle, rows, owned, job)
+        _free(handle, kept, owned, job)
 
 
-def _free(handle: ctypes.c_void_p, _rows: List[torch.Tensor], owned: Optional[ctypes.c_void_p],
+def _free(handle: ctypes.c_void_p, _kept: List[Any], owned: Optional[ctypes.c_void_p],
           _job: Optional[Job]) -> None:
     library.sluice_follower_free(handle)
     if owned is not None:

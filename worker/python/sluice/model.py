@@ -2,7 +2,7 @@
 
 import ctypes
 import weakref
-from typing import List, Sequence, Tuple
+from typing import List, Sequence, Set, Tuple
 
 import torch
 
@@ -10,7 +10,7 @@ from sluice import _library, memory
 from sluice._library import library
 from sluice.errors import ModelError
 
-_TYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
+_TYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3, torch.int64: 4}
 
 
 Named = Sequence[Tuple[str, torch.Tensor]]  # tensors with their names
@@ -27,10 +27,8 @@ class Member:
         self.offset = offset
         self.length = tensor.numel()
         self.is_parameter = is_parameter  # False: a statistic
-        # Nothing changes it, so it is pushed as no change, and taken only in the join.
-        self.is_frozen = not is_parameter and isinstance(tensor, torch.nn.Parameter)
         self.is_copied = tensor.dtype != torch.float32 or tensor.device.type != "cpu"  # through the vector
-        self.is_view = not self.is_copied and not self.is_frozen
+        self.is_view = not self.is_copied
         # FlatModel sets these: views of its vectors, and where the value lies.
         self.value = self.gradient = tensor
         self.address = 0
@@ -42,6 +40,8 @@ class Member:
     def take(self, value: torch.Tensor) -> None:
         """Copies a value of float32 to the tensor. What a tensor of float64 has beyond float32 stays if that is equal."""
         value = value.to(self.tensor.device)
+        if self.tensor.dtype == torch.int64:
+            value = value.round()  # a count of batches: a mean of several workers' counts
         if self.tensor.dtype == torch.float64 and not self.is_parameter:
             value = torch.where(self.tensor.to(torch.float32) == value, self.tensor, value.to(torch.float64))
         self.tensor.copy_(value)
@@ -137,8 +137,7 @@ class FlatModel:
         with torch.no_grad():
             for member in self.members:
                 if not member.is_parameter:
-                    if not member.is_frozen:  # the library pushes no change of it
-                        member.gradient.copy_(member.tensor)
+                    member.gradient.copy_(member.tensor)
                     continue
                 gradient = member.tensor.grad
                 if gradient is None:
@@ -155,11 +154,11 @@ class FlatModel:
                 if not member.is_view:
                     member.value.copy_(member.tensor)
 
-    def scatter_values(self, frozen: bool = False) -> None:
-        """Copies `values` to the tensors that are no views; those that are not trained only if `frozen`."""
+    def scatter_values(self) -> None:
+        """Copies `values` to the tensors that are no views."""
         with torch.no_grad():
             for member in self.members:
-                if not member.is_view and (frozen or not member.is_frozen):
+                if not member.is_view:
                     member.take(member.value)
 
 
@@ -173,7 +172,7 @@ def members_of(named_parameters: Named, statistics: Named, has_tables: bool) -> 
     offset = 0
     for tensors, is_parameter in ((named_parameters, True), (statistics, False)):
         for name, tensor in tensors:
-            _check(name, tensor)
+            _check(name, tensor, is_parameter)
             members.append(Member(name, tensor, offset, is_parameter))
             offset += tensor.numel()
     if not members and not has_tables:
@@ -187,21 +186,23 @@ def size_of(members: Sequence[Member]) -> int:
     return members[-1].end if members else 0
 
 
-def named_statistics(model: torch.nn.Module, parameters: Named) -> Named:
-    """Returns (name, tensor) of a module's other numbers: parameters that are not trained, and running statistics.
+def named_statistics(model: torch.nn.Module) -> Named:
+    """Returns (name, tensor) of what workers average: buffers of real numbers, and the counts of batch normalization.
 
-    Each worker keeps its own of what the vector of float32 cannot have: integers, bool, tensors without elements, and
-    those with a number that is not finite in float32, such as a mask of -inf. So it is with buffers that are no part of
-    the model's state (persistent=False).
+    Those with a number that is not finite in float32, such as a mask of -inf, cannot be averaged: they are constants.
+    Buffers that are no part of the model's state (persistent=False) stay each worker's own.
     """
-    trained = {id(parameter) for _, parameter in parameters}
-    frozen = [(name, parameter) for name, parameter in model.named_parameters()
-              if id(parameter) not in trained and _fits_vector(parameter)]
-    own = {f"{prefix}.{name}" if prefix else name for prefix, module in model.named_modules()
-           for name in module._non_persistent_buffers_set}  # pylint: disable=protected-access
-    statistics: List[Tuple[str, torch.Tensor]] = [*frozen]
-    return statistics + [(name, tensor) for name, tensor in model.named_buffers()
-                         if name not in own and _fits_vector(tensor)]
+    own = own_buffers(model)
+    counts = {id(module.num_batches_tracked) for module in model.modules()
+              if isinstance(module, torch.nn.modules.batchnorm._NormBase)}  # pylint: disable=protected-access
+    return [(name, tensor) for name, tensor in model.named_buffers()
+            if name not in own and (_fits_vector(tensor) or (id(tensor) in counts and tensor.dtype == torch.int64))]
+
+
+def own_buffers(model: torch.nn.Module) -> Set[str]:
+    """Returns the names of buffers that are no part of the model's state."""
+    return {f"{prefix}.{name}" if prefix else name for prefix, module in model.named_modules()
+            for name in module._non_persistent_buffers_set}  # pylint: disable=protected-access
 
 
 def _fits_vector(tensor: torch.Tensor) -> bool:
@@ -244,8 +245,8 @@ def _own_vector(size: int) -> Tuple[object, torch.Tensor]:
     return owned, torch.frombuffer(owned, dtype=torch.float32, count=size, offset=-ctypes.addressof(owned) % _ALIGNMENT)
 
 
-def _check(name: str, tensor: torch.Tensor) -> None:
-    if tensor.dtype not in _TYPES:
+def _check(name: str, tensor: torch.Tensor, is_parameter: bool) -> None:
+    if tensor.dtype not in _TYPES or (is_parameter and not tensor.is_floating_point()):
         raise ModelError(f"{name} has elements of {tensor.dtype}, expected float32, float64, float16 or bfloat16; a server "
                          "trains real numbers")
     if tensor.numel() == 0:

@@ -2,7 +2,7 @@
 
 import operator
 from collections import Counter
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -38,9 +38,13 @@ class _Entries:
 class ModuleWatch:
     """Looks at all tensors of a module by their names. It costs no call of PyTorch unless one was replaced."""
 
-    def __init__(self, module: Optional[torch.nn.Module], members: Sequence[Member]) -> None:
-        """`members` are the tensors that the server has; without a module none can be looked up."""
+    def __init__(self, module: Optional[torch.nn.Module], members: Sequence[Member], frozen: Set[int]) -> None:
+        """`members` are the tensors that the server has; without a module none can be looked up.
+
+        `frozen` has the id() of each parameter that is not trained.
+        """
         self._members = {id(member.tensor): member for member in members}
+        self._frozen = frozen
         self._entries: List[_Entries] = []
         for path, part in [] if module is None else module.named_modules():
             # pylint: disable=protected-access
@@ -64,7 +68,7 @@ class ModuleWatch:
         member = self._members.get(id(before))
         is_new = before is None or isinstance(now, torch.nn.Module)
         if member is None or isinstance(before, torch.nn.Parameter) or not isinstance(now, torch.Tensor):
-            if any(id(tensor) in self._members for tensor in _state_of(before)) or (is_new and _state_of(now)):
+            if any(id(tensor) in self._members or id(tensor) in self._frozen for tensor in _state_of(before)) or (is_new and _state_of(now)):
                 done = "added" if before is None else "replaced" if now is not None else "removed"
                 raise ModelError(f"{name} was {done} {_LATE}, and the server would not train what is there now; make the "
                                  "optimizer after the model has all its tensors, and set values with copy_()")

@@ -15,6 +15,7 @@ from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import DivergedError, ModelError, RemoteError
 from sluice.job import Job, check_not_forked, forked
 from sluice.batch_norms import BatchNorms
+from sluice.constants import Constants, named_constants
 from sluice.model import FlatModel, Named, named_statistics
 from sluice.module_watch import ModuleWatch
 
@@ -135,9 +136,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
                              "new one, and start the server with --checkpoint-dir, which keeps the state")
         self._embeddings = embeddings_of(model)
         parameters = _named_parameters(optimizer, model, bool(self._embeddings))
-        self._flat = FlatModel(parameters, [] if model is None else named_statistics(model, parameters), not local_steps,
-                               bool(self._embeddings))
-        self._watch = ModuleWatch(model, self._flat.members)
+        statistics = [] if model is None else named_statistics(model)
+        self._flat = FlatModel(parameters, statistics, not local_steps, bool(self._embeddings))
+        self._constants = Constants([] if model is None else named_constants(model, parameters, statistics))
+        self._watch = ModuleWatch(model, self._flat.members, self._constants.frozen)
         self._trained = _trained(optimizer)
         self._told = [_options_of(kind, group) for group in optimizer.param_groups]
         groups = {} if local_steps else self._groups(parameters)
@@ -148,15 +150,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
                                     "outer_momentum": outer_momentum, "outer_nesterov": outer_nesterov})
         else:
             chosen = (_OPTIMIZERS[kind][0], self._told[0])
-        self._client = _Client(job, self._flat, *chosen, groups)
+        self._client = _Client(job, self._flat, self._constants, *chosen, groups)
         self._pushes_rows = False  # the call that Ctrl-C has interrupted, if any, is a push
         if self._embeddings:
             self._add_tables()
         self._norms = BatchNorms(None if local_steps else model, self._flat)
         self._client.keep_running_means(*self._norms.elements())
+        self._constants.tell(library.sluice_set_constants, self._client.handle)
         self._client.join()
         job._joined = weakref.ref(self._client)
-        self._flat.scatter_values(frozen=True)
+        self._constants.take()
+        self._flat.scatter_values()
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
         if overlap:
@@ -325,6 +329,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _look_up(self) -> None:
         self._watch.adopt()
         self._flat.check_views()
+        self._constants.warn_if_trained()
 
     def _check_parameters(self) -> None:
         if _trained(self._inner) != self._trained:
@@ -516,7 +521,8 @@ class _Standing:
 class _Client:
     """The library's client: it calls, and waits so that Python can handle signals."""
 
-    def __init__(self, job: Job, flat: FlatModel, name: str, options: Mapping[str, float], groups: Groups) -> None:
+    def __init__(self, job: Job, flat: FlatModel, constants: Constants, name: str, options: Mapping[str, float],
+                 groups: Groups) -> None:
         self.left = False
         self._standing = _Standing()
         self._flat = flat  # its memory must outlive the client
@@ -542,7 +548,7 @@ class _Client:
             _library.check(library.sluice_set_restore(handle, restore, None))
         self._waits = self._call.under_way
         self._rows: List[torch.Tensor] = []  # that a pull writes, and its ids
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._standing, flat, job, self._rows, restore)
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._standing, flat, job, self._rows, restore, constants)
 
     def check_takes_part(self) -> None:
         if self.left:

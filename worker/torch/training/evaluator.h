@@ -14,6 +14,7 @@
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_memory.h"
+#include "worker/client/constant_memory.h"
 #include "worker/torch/training/model_choice.h"
 #include "worker/training/evaluation.h"
 
@@ -31,6 +32,8 @@ class Evaluator {
 
   // The model's layout. An observer joins with it, so it must equal the layout of the job.
   const Layout& layout() const;
+  // The memory of the layout's constants: what is written there before Measure() is tested.
+  ConstantMemory constants() const;
 
   // The model's parameters and statistics. Write them and the rows, then call Measure().
   absl::Span<float> values();
