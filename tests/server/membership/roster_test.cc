@@ -180,6 +180,10 @@ TEST(RosterTest, RefusesAModelThatIsTooLargeBeforeItHasAny) {
   EXPECT_THAT(world.JoinAs(request),
               IsError(Reason::kModelTooLarge, HasSubstr("4 elements, more than the 3")));
   EXPECT_EQ(world.roster.layout(), nullptr);
+  request.layout = *Layout::Create(ParametersOnly(1).ranges(), {}, {{"base", {24}, "I8"}});
+  EXPECT_THAT(world.JoinAs(request),
+              IsError(Reason::kModelTooLarge,
+                      HasSubstr("1 elements and 24 bytes of constants, more than the 3 elements")));
   EXPECT_THAT(world.JoinAs(world.RequestOf("a")), IsOk());
 }
 

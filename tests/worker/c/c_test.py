@@ -132,8 +132,13 @@ class CTest(unittest.TestCase):
                 "endless: the running means of elements 1 to 18446744073709551615 are not in the vector, which has 2",
                 "growing: the running means of elements 1 to 2 have decay 1.5, expected 0 to 1",
                 "early: sluice_set_running_means() was called before sluice_join()",
+                "untyped: the name of a constant's type is NULL, expected a text",
+                "nowhere: the data of the constant process is NULL, expected 8 bytes",
+                'odd: constant 0 of the layout ("process"): it has the type I65, expected one of safetensors, such as I64',
                 "late: sluice_keep_running_means() may be called before sluice_join() only"):
             self.assertEqual(said.count(line), 2, ended.stdout)
+        constants = [line for line in said if line.startswith("constant ")]
+        self.assertEqual((len(constants), len(set(constants))), (2, 1), ended.stdout)  # those of the first
 
     def test_workers_train_a_table(self):
         for servers in (1, 2):

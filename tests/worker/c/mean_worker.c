@@ -1,8 +1,9 @@
-/* A worker in plain C whose model has a weight and a running mean. In each of STEPS steps it pushes a
- * batch that has 0, which halves the mean. c_test.py starts it. */
+/* A worker in plain C whose model has a weight, a running mean and a constant. In each of STEPS
+ * steps it pushes a batch that has 0, which halves the mean. c_test.py starts it. */
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "worker/c/sluice.h"
 
@@ -18,6 +19,9 @@ static int Misuse(sluice_client* client) {
   const sluice_running_mean parameter = {0, 1, 0.5f};
   const sluice_running_mean endless = {1, UINT64_MAX, 0.5f};
   const sluice_running_mean growing = {1, 1, 1.5f};
+  const sluice_constant untyped = {"process", NULL, 0, NULL, NULL};
+  const sluice_constant nowhere = {"process", NULL, 0, "I64", NULL};
+  const sluice_constant odd = {"process", NULL, 0, "I65", NULL};
   if (sluice_keep_running_means(client, &parameter, 1) == SLUICE_OK) return 10;
   printf("parameter: %s\n", sluice_error_message());
   if (sluice_keep_running_means(client, &endless, 1) == SLUICE_OK) return 10;
@@ -26,14 +30,25 @@ static int Misuse(sluice_client* client) {
   printf("growing: %s\n", sluice_error_message());
   if (sluice_set_running_means(client, NULL, 0) != SLUICE_FAILED_PRECONDITION) return 10;
   printf("early: %s\n", sluice_error_message());
+  if (sluice_set_constants(client, &untyped, 1) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("untyped: %s\n", sluice_error_message());
+  if (sluice_set_constants(client, &nowhere, 1) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("nowhere: %s\n", sluice_error_message());
+  if (sluice_set_constants(client, &odd, 1) == SLUICE_OK) return 10;
+  printf("odd: %s\n", sluice_error_message());
   return 0;
 }
 
 static int Train(sluice_client* client, int steps, const float* parameters, float* gradient) {
   const sluice_running_mean mean = {1, 1, 0.5f};
+  int64_t process = getpid();
+  const sluice_constant constant = {"process", NULL, 0, "I64", &process};
   int step;
+  if (sluice_set_constants(client, &constant, 1) != SLUICE_OK) return Fail("constants");
+  if (sluice_set_constants(client, &constant, 1) != SLUICE_FAILED_PRECONDITION) return 10;
   if (sluice_keep_running_means(client, &mean, 1) != SLUICE_OK) return Fail("keep");
   if (sluice_join(client) != SLUICE_OK || Wait(client) != SLUICE_OK) return Fail("join");
+  printf("constant %ld\n", (long)process);
   if (sluice_keep_running_means(client, &mean, 1) != SLUICE_FAILED_PRECONDITION) return 10;
   printf("late: %s\n", sluice_error_message());
   for (step = 0; step < steps; ++step) {
