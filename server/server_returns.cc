@@ -108,7 +108,7 @@ absl::StatusOr<bool> Server::GoBackForHolder(const HolderLoss& loss) {
 // Ends an incarnation that was shut down. The next one has other session numbers.
 void Server::EndForNext() {
   options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
-  options_.shard.same_launch = true;
+  options_.shard.launched = Launched::kAgain;
   EndIncarnation();
   BeginSpans();
 }

@@ -51,6 +51,9 @@ struct JoinRequest {
   absl::optional<SharedMemoryName> memory_name;
 };
 
+// The most pushes that are counted of a worker: one each millisecond for 34 years.
+constexpr uint64_t kMostPushes = uint64_t{1} << 40;
+
 struct Welcome {
   SessionId session;
   std::string job_id;
@@ -71,7 +74,7 @@ struct Welcome {
   uint64_t lost_steps = 0;        // steps that an earlier incarnation had made, and that are lost
   bool late = false;              // training began before this worker came
   LearningRateSchedule schedule;  // workers apply it to their local steps
-  // For each earlier launch with another number of workers: the pushes of each worker, by index.
+  // The pushes of each worker, by its index, in earlier launches; at most kMostPushes each.
   std::vector<std::vector<uint64_t>> earlier_launches = {};
   // The addresses of the servers, each of which holds one stripe; the first decides. Empty: the one
   // server holds the whole vector.

@@ -143,6 +143,12 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
     welcome.servers.push_back(server.address());
   }
   for (const v1::EarlierLaunch& launch : message.earlier_launches()) {
+    for (const uint64_t pushes : launch.pushes()) {
+      if (pushes > kMostPushes) {
+        return BadField("earlier_launches", absl::StrCat(pushes),
+                        absl::StrCat("at most ", kMostPushes));
+      }
+    }
     welcome.earlier_launches.emplace_back(launch.pushes().begin(), launch.pushes().end());
   }
   if (message.has_constants()) welcome.constants = message.constants();

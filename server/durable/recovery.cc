@@ -31,9 +31,11 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   if (!reached.ok()) return reached;
   shard.BeginIncarnation(directory.earlier_incarnations());
   // The replayed steps may not be on the disk yet: an earlier incarnation may have ended before it
-  // synced them. Steps of a launch with another number of workers follow a checkpoint that says so.
+  // synced them. The steps of a new launch follow a checkpoint that says so.
   const uint32_t launched = checkpoint->launched_workers;
-  const bool same_launch = launched == 0 || launched == shard.Describe().expected_workers;
+  const ShardStatus state = shard.Describe();
+  const bool trains_on = checkpoint->finished && !state.ended_before;
+  const bool same_launch = !trains_on && (launched == 0 || launched == state.expected_workers);
   if (*reached > checkpoint->step || !same_launch) {
     const absl::Status saved = SaveCheckpointAndWait(shard, directory);
     if (!saved.ok()) return saved;

@@ -120,14 +120,22 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   resumes_ = checkpoint.step > Step();
   observers_ = checkpoint.observers;
   observers_until_ = now + kObserversReturn;
-  ended_before_ = checkpoint.finished && (options_.same_launch || !observers_.empty());
+  if (checkpoint.finished) EndLaunch();
+  const bool goes_on = options_.launched == Launched::kAnew ||
+                       (options_.launched == Launched::kByHand && observers_.empty());
+  ended_before_ = checkpoint.finished && !goes_on;
   finished_ = has_finished_ = ended_before_;
 }
 
+// Who trains on shares what the launch before has left.
+void Roster::EndLaunch() {
+  std::vector<uint64_t> pushes = sessions_.EndLaunch(launched_workers_);
+  const bool any = std::any_of(pushes.begin(), pushes.end(), [](uint64_t of) { return of > 0; });
+  if (any) earlier_launches_.push_back(std::move(pushes));
+}
+
 void Roster::BeginLaunch() {
-  if (launched_workers_ != options_.expected_workers) {
-    earlier_launches_.push_back(sessions_.EndLaunch(launched_workers_));
-  }
+  if (launched_workers_ != options_.expected_workers) EndLaunch();
   launched_workers_ = options_.expected_workers;
 }
 

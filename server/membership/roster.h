@@ -46,14 +46,10 @@ class Roster {
 
   // Loads the members of a checkpoint. Call it before the first Join().
   //
-  // If the checkpoint is of a later step than 0, it calls ResumeTraining(). At step 0 it does so
-  // only in an incarnation that goes on (ShardOptions::goes_on), and only if all expected workers
-  // had joined when the checkpoint was saved. If they had not, such an incarnation waits for them
-  // again, but at most one lease.
-  //
-  // A checkpoint may say that training was finished. Training is then finished here, too, until a
-  // worker joins, if the checkpoint names observers or this is the same launch. kDeserted is sent
-  // when those observers have come and gone, or after kObserversReturn.
+  // If the checkpoint says that training was finished, its launch is over: what its workers have
+  // pushed is put into earlier_launches(). In an incarnation of that launch, or one that was
+  // started by hand when observers were there, training is finished until a worker joins. kDeserted
+  // then waits until those observers have come and gone, but at most kObserversReturn.
   void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
   // Training continues where an earlier incarnation was. If open workers were restored, training
   // counts as started, so they do not wait for `expected_workers` again.
@@ -62,9 +58,8 @@ class Roster {
   // An earlier incarnation has made steps that are lost. So Update() knows that training had begun.
   void NoteLostSteps() { resumes_ = true; }
 
-  // Call it when all members are restored. If the job was launched with another number of workers
-  // before, it moves what those workers have pushed into earlier_launches(). After that, these
-  // pushes do not count for any worker's place in the data.
+  // After the last member was restored. If the job was launched with another number of workers
+  // before, that launch is over, too.
   void BeginLaunch();
 
   // Renews the session's lease. UNKNOWN_SESSION if the session is not open.
@@ -128,7 +123,8 @@ class Roster {
   bool has_finished() const { return has_finished_; }
   // The data is divided among so many workers. After BeginLaunch(): the workers of this launch.
   uint32_t launched_workers() const { return launched_workers_; }
-  // For each earlier launch with another number of workers: the pushes of each worker, by index.
+  // What the workers of launches that are over have pushed. It counts for nobody's place in the
+  // data any more. A launch that has pushed nothing is left out.
   const std::vector<std::vector<uint64_t>>& earlier_launches() const { return earlier_launches_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
@@ -142,6 +138,7 @@ class Roster {
   void ForgetModel();
   absl::Status CheckFitsServer(const JoinRequest& request) const;
   absl::Duration StartTimeout() const;
+  void EndLaunch();
   bool AwaitsObservers(absl::Time now) const;
 
   const ShardOptions options_;

@@ -1,6 +1,7 @@
 #include "server/membership/session_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,11 +51,13 @@ void SessionTable::RestoreWorker(const SessionRecord& worker, Step step, absl::T
 
 std::vector<uint64_t> SessionTable::EndLaunch(uint32_t workers) {
   std::vector<uint64_t> pushes(workers);
-  for (auto& [name, record] : records_) {
+  for (auto it = records_.begin(); it != records_.end();) {
+    SessionRecord& record = it->second;
     // One that joined beyond the launched number shares the part of another.
     uint64_t& of_part = pushes[record.index % workers];
     of_part = std::max(of_part, record.pushes_in_launch());
     record.pushes_in_earlier_launches += record.pushes_in_launch();
+    it = record.presence == Presence::kLeft ? Forget(it) : std::next(it);
   }
   return pushes;
 }

@@ -87,8 +87,8 @@ class SessionTable {
   // whose session was open get a lease to join again.
   void Restore(const std::vector<SessionRecord>& workers, bool forgot_workers, Step step,
                absl::Time now);
-  // The launch with that number of workers, which is not 0, is over. Returns the pushes of each
-  // worker, by index.
+  // The launch with that number of workers, not 0, is over. Returns the pushes of each, by index.
+  // Removes the records of those that left.
   std::vector<uint64_t> EndLaunch(uint32_t workers);
   // Loads one worker of a journaled step. Adds its answers to those of the same process.
   void RestoreWorker(const SessionRecord& worker, Step step, absl::Time now);
@@ -174,6 +174,8 @@ class SessionTable {
   uint64_t SlowestOfOthers(const SessionRecord& record);
   absl::Status ForgetOneRecord(Step step);
   std::map<std::string, SessionRecord>::iterator FindForgettable(Step step);
+  std::map<std::string, SessionRecord>::iterator Forget(
+      std::map<std::string, SessionRecord>::iterator gone);
   absl::Status CheckIndex(const JoinRequest& request) const;
   uint32_t FreeIndex(const SessionRecord& claimant) const;
 

@@ -133,11 +133,16 @@ absl::Status SessionTable::ForgetOneRecord(Step step) {
                      absl::StrCat("the server has ", records_.size(),
                                   " workers, its limit; raise it with --max-workers"));
   }
+  Forget(gone);
+  return absl::OkStatus();
+}
+
+std::map<std::string, SessionRecord>::iterator SessionTable::Forget(
+    std::map<std::string, SessionRecord>::iterator gone) {
   if (gone->second.MayBeRepeated()) forgot_workers_ = true;
   by_session_.erase(gone->second.session);
   census_.Forget(gone->second);
-  records_.erase(gone);
-  return absl::OkStatus();
+  return records_.erase(gone);
 }
 
 // A worker that left has no push to repeat. An evicted one that returns is told, by

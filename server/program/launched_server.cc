@@ -156,6 +156,7 @@ absl::StatusOr<LaunchedServer> StartAnew(const ServerFlags& flags, const LaunchB
   options.listen = place->listen;
   options.advertised_host = place->advertised_host;
   options.directory = brief.directory;
+  options.shard.launched = Launched::kAnew;
   auto server = Server::Start(options);
   if (!server.ok()) return server.status();
   Address reached_at = (*server)->address();
@@ -182,7 +183,7 @@ absl::StatusOr<LaunchedServer> TakeOver(const ServerFlags& flags, const ServerId
   options.token = identity.ticket.token;
   options.shard.job_id = identity.ticket.job_id;
   options.existing_trace = Existing::kContinued;
-  options.shard.same_launch = true;
+  options.shard.launched = Launched::kAgain;
   auto server = Server::Start(options);
   if (!server.ok()) return server.status();
   return LaunchedServer{std::make_unique<JobServer>(*std::move(server)), identity};

@@ -75,9 +75,7 @@ ShardCheckpoint Coordinator::Checkpoint() const {
   checkpoint.launched_workers = roster_.launched_workers();
   checkpoint.earlier_launches = roster_.earlier_launches();
   for (const SessionRecord& record : roster_.sessions().Records()) {
-    // A worker that left has no push to repeat, and an observer never pushes.
-    const bool pushes = record.role == SessionRole::kWorker && record.presence != Presence::kLeft;
-    if (pushes) {
+    if (record.role == SessionRole::kWorker) {
       checkpoint.workers.push_back(record.Before(checkpoint.step));
     } else if (record.MayBeRepeated()) {
       checkpoint.forgot_workers = true;

@@ -36,6 +36,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     absl::Status ready = others_.CheckLoaded();
     if (ready.ok()) ready = CheckRecovered(Recovery::kDone);
     if (!ready.ok()) return ready;
+    const bool ended = coordinator_.roster().ended_before();
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && director_ == nullptr) {
       OpenModel(coordinator_.roster().layout(), coordinator_.roster().optimizer());
@@ -43,6 +44,8 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
           << "rules for stale gradients: " << coordinator_.staleness_rules().ToString();
     }
     if (welcome.ok()) others_.Open(welcome->session, request);
+    // The end that was saved is not that of this launch.
+    if (ended && !coordinator_.roster().ended_before()) RequestPeriodicCheckpoint();
   }
   Tick();
   return welcome;

@@ -38,6 +38,14 @@ struct Guards {
   absl::Status Validate() const;
 };
 
+// How a server was started. It decides whether an end of training that was saved is the end of the
+// job.
+enum class Launched {
+  kByHand,  // it is while observers of before are awaited, and no worker joins
+  kAgain,   // in place of one of the same launch, perhaps of a process that died: it is
+  kAnew,    // with workers, which train on: it is not
+};
+
 struct ShardOptions {
   std::string job_id;
   Incarnation incarnation = Incarnation(1);
@@ -58,10 +66,7 @@ struct ShardOptions {
   // Whether this incarnation follows another in the same process. Then the job is over if no worker
   // comes back; else an incarnation to which none comes back is a new launch (Roster::Restore()).
   bool goes_on = false;
-  // Whether this incarnation follows another one of the same launch, perhaps of a process that
-  // died. If the other one has saved the end of training, the job is then over. In a new launch,
-  // new workers may continue such a training.
-  bool same_launch = false;
+  Launched launched = Launched::kByHand;
   // Warnings that this incarnation begins with.
   std::vector<TrainingWarning> warnings;
   // Workers and observers that may be present at once.

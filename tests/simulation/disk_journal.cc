@@ -29,7 +29,8 @@ SessionRecord SavedWorker(const SessionRecord& worker) {
   saved.worker = worker.worker;
   saved.process_nonce = worker.process_nonce;
   saved.index = worker.index;
-  saved.presence = worker.alive() ? Presence::kLost : Presence::kEvicted;
+  saved.presence = worker.presence;
+  if (worker.alive()) saved.presence = Presence::kLost;
   saved.banned = worker.banned;
   saved.last_sequence = worker.last_sequence;
   saved.answers = worker.answers;

@@ -32,7 +32,6 @@ void Oracle::Restore(const std::string& name, const ModelWorker& saved) {
   worker.from = step_;
   worker.heard = now_;
   worker.lost = true;
-  worker.left = false;
   worker.evicted = absl::InfinitePast();
   worker.joined = false;
   worker.excused = false;
@@ -53,7 +52,7 @@ ModelCheckpoint Oracle::Checkpoint() {
   saved.forgot = forgot_;
   for (const auto& entry : workers_.all()) {
     const ModelWorker& worker = entry.second;
-    if (worker.observer || worker.left) {
+    if (worker.observer) {
       saved.forgot = saved.forgot || worker.MayBeRepeated();
     } else {
       saved.workers[entry.first] = BeforeStep(worker);

@@ -98,7 +98,7 @@ class SluiceEvaluateTest : public ::testing::Test {
 
   std::string FlagOf(const std::string& directory) const { return "--checkpoint-dir=" + directory; }
 
-  // Trains `steps` steps more with a server that keeps a checkpoint of the first and the last.
+  // Trains until step `steps` with a server that keeps a checkpoint of the first and the last.
   void TrainInto(const std::string& directory, int steps) const {
     Standalone server({FlagOf(directory)});
     OutputOf(Train({server.flag(), absl::StrCat("--max-steps=", steps), "--no-test"}), 0);
@@ -111,7 +111,7 @@ class SluiceEvaluateTest : public ::testing::Test {
     static const std::string* const runs = [this] {
       const auto* const made = new std::string(::testing::TempDir() + "/two_runs");
       TrainInto(*made, 10);
-      TrainInto(*made, 15);
+      TrainInto(*made, 25);
       return made;
     }();
     std::filesystem::copy(*runs, directory, std::filesystem::copy_options::recursive);

@@ -331,11 +331,11 @@ typedef struct {
  * sluice_join() has been waited for. */
 SLUICE_API sluice_status sluice_client_status(const sluice_client* client);
 
-/* Tells which batches earlier launches of the job have used, if they had other numbers of workers.
- * For each such launch there are these numbers: its number of workers, then how often each worker
- * has pushed, by its index. The workers share the batches that are left (worker/data/batch_deal.h).
- * Returns how many numbers there are, and writes at most `capacity` of them. They are valid as long
- * as the status is. */
+/* What launches of the job that are over have taken of the data (Welcome.earlier_launches).
+ * For each launch: its number of workers, then how often each of them has pushed, by its index.
+ * These batches are taken, and the workers share those that are left (worker/data/batch_deal.h).
+ * Returns how many numbers there are, and writes at most `capacity` of them. Holds as the status
+ * does. */
 SLUICE_API uint64_t sluice_earlier_launches(const sluice_client* client, uint64_t* numbers,
                                             uint64_t capacity);
 

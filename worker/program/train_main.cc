@@ -92,7 +92,8 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--epochs", flags.trainer.epochs, "passes over the data, all workers together")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--max-steps", flags.trainer.max_steps, "end after this many batches; 0: no limit")
+  app.add_option("--max-steps", flags.trainer.max_steps,
+                 "end after this many batches, with those of earlier launches; 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--until-step", flags.until_step,
@@ -178,7 +179,9 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, const TrainingData& data,
   Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock(),
                     UnitOf(flags.model));
   if (record != nullptr) record->Begin(learner.place());
+  bool any = false;
   const auto note = [&](const TrainedBatch& batch) {
+    any = true;
     progress.Note(batch);
     if (record != nullptr) record->Note(batch.epoch, batch.report, batch.samples);
   };
@@ -188,6 +191,11 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, const TrainingData& data,
   if (!trained.ok()) {
     learner.Fail(trained);
     return trained;
+  }
+  if (speaks && !any && !learner.place().earlier_launches.empty()) {
+    std::cerr << CalledAs("sluice_train")
+              << ": earlier launches of this job have trained on all batches; give it more "
+                 "--epochs, or a larger --max-steps if that is given\n";
   }
   if (speaks && flags.pace) TellPace(progress.pace(), UnitOf(flags.model));
   const bool evaluates = flags.test && learner.place().index == 0;

@@ -133,9 +133,8 @@ class RemoteOptimizer {
   // The number of pushes of earlier processes in this worker's place. A worker that was started
   // again skips the batches of these pushes.
   uint64_t pushes_before() const;
-  // For each earlier launch of the job that had another number of workers: the pushes of each
-  // worker, by its index. Those batches are used, and the workers share the others
-  // (worker/data/batch_deal.h).
+  // The same of each worker, by its index, in launches of the job that are over: those batches are
+  // taken, and the workers share the others (worker/data/batch_deal.h).
   const std::vector<std::vector<uint64_t>>& earlier_launches() const;
 
  private:

@@ -20,6 +20,7 @@ v1::SavedWorker EncodeWorker(const SessionRecord& record) {
   worker.set_process_nonce(record.process_nonce.value());
   worker.set_index(record.index);
   worker.set_alive(record.alive());
+  worker.set_left(record.presence == Presence::kLeft);
   worker.set_barred(record.banned);
   worker.set_last_sequence(record.last_sequence.value());
   for (const auto& kept : record.answers) {
@@ -37,12 +38,21 @@ v1::SavedWorker EncodeWorker(const SessionRecord& record) {
   return worker;
 }
 
+// Sums of them fit in 64 bits.
+absl::Status CheckPushes(absl::string_view field, uint64_t pushes) {
+  if (pushes <= kMostPushes) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(field, " has ", pushes, ", expected at most ", kMostPushes));
+}
+
 absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   SessionRecord record;
   record.worker = worker.worker();
   record.process_nonce = ProcessNonce(worker.process_nonce());
   record.index = worker.index();
-  record.presence = worker.alive() ? Presence::kLost : Presence::kEvicted;
+  record.presence = worker.alive()  ? Presence::kLost
+                    : worker.left() ? Presence::kLeft
+                                    : Presence::kEvicted;
   record.banned = worker.barred();
   record.last_sequence = Sequence(worker.last_sequence());
   for (const v1::SavedAnswer& kept : worker.answers()) {
@@ -56,6 +66,11 @@ absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   record.skipped = worker.skipped();
   record.pushes_before = worker.pushes_before();
   record.pushes_in_earlier_launches = worker.pushes_in_earlier_launches();
+  for (const uint64_t pushes : {record.accepted, record.stale, record.skipped, record.pushes_before,
+                                record.pushes_in_earlier_launches}) {
+    const absl::Status sound = CheckPushes("a worker's record", pushes);
+    if (!sound.ok()) return sound;
+  }
   for (const uint64_t process : worker.replaced()) record.replaced.emplace_back(process);
   return record;
 }
@@ -129,6 +144,10 @@ absl::Status ReadWorkers(const v1::SavedState& state, ShardCheckpoint* checkpoin
   }
   checkpoint->launched_workers = state.launched_workers();
   for (const v1::EarlierLaunch& launch : state.earlier_launches()) {
+    for (const uint64_t pushes : launch.pushes()) {
+      const absl::Status sound = CheckPushes("earlier_launches", pushes);
+      if (!sound.ok()) return sound;
+    }
     checkpoint->earlier_launches.emplace_back(launch.pushes().begin(), launch.pushes().end());
   }
   return absl::OkStatus();

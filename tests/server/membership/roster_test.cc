@@ -654,10 +654,20 @@ TEST(RosterTest, AfterTheEndANewLaunchGoesOn) {
 
 TEST(RosterTest, AfterTheEndTheSameLaunchIsOver) {
   ShardOptions options = Options(2);
-  options.same_launch = true;
+  options.launched = Launched::kAgain;
   RosterWorld world(options);
   world.roster.Restore(EndOf(7, {}), world.now);
   EXPECT_THAT(world.CheckFinished(7), ElementsAre("owner deserted 7"));
+}
+
+TEST(RosterTest, AfterTheEndWorkersThatWereLaunchedAreWaitedForAlone) {
+  ShardOptions options = Options(2);
+  options.launched = Launched::kAnew;
+  RosterWorld world(options);
+  world.roster.Restore(EndOf(7, {"a"}), world.now);
+  world.PassInSilence(Roster::kObserversReturn);
+  EXPECT_THAT(world.CheckFinished(7), IsEmpty());
+  EXPECT_FALSE(world.roster.finished());
 }
 
 TEST(RosterTest, AWorkerThatJoinsAfterTheEndTakesItBack) {

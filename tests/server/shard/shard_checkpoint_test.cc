@@ -188,6 +188,45 @@ TEST(ShardCheckpointTest, TheSameNumberOfWorkersHearsOfNoEarlierLaunch) {
   EXPECT_EQ(welcome->pushes_before, 1u);
 }
 
+// As with --until-step: the next launch takes what is left, whatever its number of workers.
+TEST(ShardCheckpointTest, WorkersOfAJobThatHasEndedHearWhatThoseBeforeHavePushed) {
+  for (const uint32_t workers : {2U, 3U}) {
+    ShardWorld first(Sync(2));
+    first.Start({"a", "b"});
+    ASSERT_THAT(first.Push("a", 0, {2, 2, 2}), Accepted(0));
+    ASSERT_THAT(first.Push("b", 0, {2, 2, 2}), Applied(1));
+    for (const char* name : {"a", "b"}) ASSERT_THAT(first.Leave(name), IsOk());
+    const auto second = NextIncarnation(*CheckpointOf(first.shard()), Sync(workers));
+    EXPECT_THAT(second->shard().Sessions(), ::testing::IsEmpty());
+    const auto welcome = second->Restart("a");
+    ASSERT_THAT(welcome, IsOk());
+    EXPECT_EQ(welcome->pushes_before, 0u);
+    EXPECT_THAT(welcome->earlier_launches, ElementsAre(ElementsAre(1, 1)));
+    // It has pushed nothing, so the next one hears the same.
+    ASSERT_THAT(second->Leave("a"), IsOk());
+    const auto third = NextIncarnation(*CheckpointOf(second->shard()), Sync(workers));
+    EXPECT_THAT(third->Restart("a")->earlier_launches, ElementsAre(ElementsAre(1, 1)));
+  }
+}
+
+TEST(ShardCheckpointTest, AWorkerThatLeftBeforeACrashHasLeft) {
+  ShardWorld first(Sync(2));
+  first.Start({"a", "b"});
+  ASSERT_THAT(first.Push("a", 0, {2, 2, 2}), Accepted(0));
+  ASSERT_THAT(first.Push("b", 0, {2, 2, 2}), Applied(1));
+  ASSERT_THAT(first.Leave("a"), IsOk());
+  const auto checkpoint = CheckpointOf(first.shard());
+  const auto second = NextIncarnation(*checkpoint, Sync(2));
+  ASSERT_THAT(second->Join("b"), IsOk());
+  // Nobody waits for it, and its successor begins anew.
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "b", 2, 1), {2, 2, 2}), Is(Disposition::kApplied));
+  EXPECT_EQ(second->shard().Sessions()[0].presence, Presence::kLeft);
+  EXPECT_EQ(second->Restart("a")->pushes_before, 0u);
+  // What it has pushed is taken.
+  const auto others = NextIncarnation(*checkpoint, Sync(3));
+  EXPECT_THAT(others->Restart("b")->earlier_launches, ElementsAre(ElementsAre(1, 1)));
+}
+
 TEST(ShardCheckpointTest, AGradientOfAStepThatWasLostIsStale) {
   ShardWorld first(Async(1));
   first.Start({"a"});

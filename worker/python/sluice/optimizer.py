@@ -93,8 +93,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
       index, workers: this worker's place among those that were launched, which decides which data it takes; the place
         changes only if the worker has to join again.
       batches_before: those of earlier processes in this worker's place, which a process that was started again skips.
-      earlier_launches: for each earlier launch of the job that had another number of workers, the batches that each of
-        them has taken, by its index. DistributedSampler deals what is left.
+      earlier_launches: for each launch of the job that is over, the batches that each of its workers has taken, by its
+        index. DistributedSampler deals what is left.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, job: Job, model: Optional[torch.nn.Module] = None, *,

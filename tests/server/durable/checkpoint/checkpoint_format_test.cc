@@ -94,6 +94,7 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   checkpoint.launched_workers = 3;
   checkpoint.earlier_launches = {{7, 0}, {1, 2, 3, 4}};
   checkpoint.workers[0].pushes_in_earlier_launches = 9;
+  checkpoint.workers[0].presence = Presence::kLeft;
   Write(checkpoint);
   const auto read = Read();
   ASSERT_THAT(read, IsOk());
@@ -106,6 +107,21 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   EXPECT_EQ(read->launched_workers, 3u);
   EXPECT_EQ(read->earlier_launches, checkpoint.earlier_launches);
   EXPECT_EQ(read->workers[0].pushes_in_earlier_launches, 9u);
+  EXPECT_EQ(read->workers[0].presence, Presence::kLeft);
+}
+
+TEST_F(CheckpointFormatTest, NumbersOfPushesThatNoWorkerMakesAreRefused) {
+  ShardCheckpoint checkpoint = std::move(*Read());
+  checkpoint.earlier_launches = {{7, kMostPushes}};
+  EXPECT_THAT(DecodeSavedState(EncodeSavedState(checkpoint)), IsOk());
+  checkpoint.earlier_launches = {{7}, {kMostPushes + 1}};
+  EXPECT_THAT(DecodeSavedState(EncodeSavedState(checkpoint)),
+              HasCode(absl::StatusCode::kDataLoss,
+                      HasSubstr("earlier_launches has 1099511627777, expected at most")));
+  checkpoint.earlier_launches.clear();
+  checkpoint.workers[0].stale = ~uint64_t{0};
+  EXPECT_THAT(DecodeSavedState(EncodeSavedState(checkpoint)),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("a worker's record has 18446744")));
 }
 
 TEST_F(CheckpointFormatTest, KeepsWhatIsKnownOfTheLosses) {
