@@ -63,12 +63,18 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
 }
 
 absl::Status DurableDirectory::CheckFiles() {
-  first_ = {options_.directory, options_.servers, job_id_, incarnation_};
+  const auto found = FindFiles(files_, options_.directory);
+  if (!found.ok()) return found.status();
+  // On a full disk an incarnation cannot name its job.
+  const bool has_begun = !earlier_incarnations_.empty();
+  for (const FoundFile& file : found->files) {
+    if (has_begun && job_id_.empty()) job_id_ = file.job_id;
+  }
+  first_ = {options_.directory, options_.servers, job_id_, has_begun, incarnation_};
   if (restored_ != nullptr) {
     first_.saved_by = std::max<uint32_t>(1, static_cast<uint32_t>(restored_->stripes.size()));
   }
-  const auto found = FindFiles(files_, options_.directory);
-  return found.ok() ? CheckOneJob(first_, 0, *found) : found.status();
+  return CheckOneJob(first_, 0, *found);
 }
 
 absl::Status DurableDirectory::RemoveLeftovers() {

@@ -64,6 +64,12 @@ std::string JobNamed(const std::string& job_id) {
   return job_id.empty() ? "a job that it does not name" : absl::StrCat("job ", Shown(job_id));
 }
 
+// No file tells which of both it is.
+constexpr char kNoCheckpoint[] =
+    "has no checkpoint-* file: it is lost, or none could be saved, for example on a full disk; if "
+    "none could, no step is kept anywhere: remove the files stripe-*, rows-* and journal-* of all "
+    "servers to begin anew";
+
 // One directory and what speaks against it.
 class Finding {
  public:
@@ -75,9 +81,12 @@ class Finding {
     if (!named.has_value())
       return Wrong(file, ", a name that no version of Sluice gives to a file");
     if (first_.job_id.empty()) {
-      return Wrong(file, absl::StrCat(", but ", first_.path,
-                                      ", the first server's directory, knows no job: it has no "
-                                      "checkpoint-* file of its own"));
+      const std::string why =
+          first_.has_begun
+              ? absl::StrCat("does not name its job in the file life-*, and ", kNoCheckpoint)
+              : "knows no job: it has no checkpoint-* file of its own";
+      return Wrong(file,
+                   absl::StrCat(", but ", first_.path, ", the first server's directory, ", why));
     }
     const bool of_job = file.job_id.empty() || file.job_id == first_.job_id;
     if (!of_job) {
@@ -95,7 +104,7 @@ class Finding {
     // Of journals alone, the file of the last durable step tells (DurableDirectory).
     if (first_.saved_by == 0 && named->kind != Kind::kJournal && named->of.step > Step()) {
       return Wrong(file, absl::StrCat(" and step ", named->of.step.value(), ", but ", first_.path,
-                                      ", the first server's directory, has no checkpoint-* file"));
+                                      ", the first server's directory, ", kNoCheckpoint));
     }
     return absl::OkStatus();
   }

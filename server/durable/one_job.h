@@ -24,10 +24,12 @@ absl::StatusOr<FoundFiles> FindFiles(FileSystem& files, const std::string& direc
 // What the first server knows from its own directory.
 struct FirstDirectory {
   std::string path;
-  uint32_t servers = 1;  // how many servers the job has now
-  std::string job_id;    // empty: the directory names no job
-  Incarnation next;      // the number of the incarnation that begins now
-  // How many servers saved the checkpoint from which the job continues. 0: there is no checkpoint.
+  uint32_t servers = 1;    // of the job that starts
+  std::string job_id;      // empty: it knows no job
+  bool has_begun = false;  // an incarnation has, whose file names the job if it could be written
+  Incarnation next;        // the number of the incarnation that begins
+  // The number of servers that have saved the checkpoint from which the job continues; 0: there is
+  // none.
   uint32_t saved_by = 0;
 };
 

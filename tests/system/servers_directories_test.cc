@@ -87,6 +87,14 @@ class ServersDirectoriesTest : public ServersByHand {
     for (const auto& path : found) std::filesystem::remove(path);
   }
 
+  // As on a full disk.
+  static void EmptyFiles(int index, const std::string& prefix) {
+    for (const auto& entry : std::filesystem::directory_iterator(DirectoryOf(index))) {
+      if (entry.path().filename().string().rfind(prefix, 0) != 0) continue;
+      std::filesystem::resize_file(entry.path(), 0);
+    }
+  }
+
   // The first server ends with 1 and says that; nothing has changed on any disk.
   void ExpectRefused(const std::string& what, const std::string& sentence,
                      const Words& flags = {}) {
@@ -138,7 +146,23 @@ TEST_F(ServersDirectoriesTest, AreLeftAloneIfTheyDoNotBelongTogether) {
        },
        "run2, the directory of server 2 of 3, has stripe-"},
       {"the first has no checkpoint", [] { RemoveFiles(0, "checkpoint-"); },
-       "run0, the directory of the first server, has stripe-.* has no checkpoint-\\* file"},
+       "run0, the directory of the first server, has stripe-.* has no checkpoint-\\* file: it is "
+       "lost, or none could be saved, .*: remove the files stripe-.* of all servers to begin anew"},
+      {"the first has no checkpoint, and its stripe alone names the job",
+       [] {
+         RemoveFiles(0, "checkpoint-");
+         EmptyFiles(0, "life-");
+       },
+       "run0, the directory of the first server, has stripe-.* and step 40, but .* has no "
+       "checkpoint"},
+      {"the first has nothing, and names no job",
+       [] {
+         RemoveFiles(0, "checkpoint-");
+         RemoveFiles(0, "stripe-");
+         EmptyFiles(0, "life-");
+       },
+       "run0, the first server's directory, does not name its job in the file life-\\*, and has no "
+       "checkpoint-\\* file: it is lost, or none could be saved"},
       {"the first two are exchanged", [] { Exchange(0, 1); },
        "run0, the directory of the first server, has stripe-000002-000000000040-1-of-3"},
       {"others are exchanged", [] { Exchange(1, 2); },
