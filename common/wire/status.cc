@@ -2,8 +2,11 @@
 
 #include <string>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "sluice/own/google/rpc/error.pb.h"
 
@@ -13,12 +16,16 @@ namespace {
 namespace rpc = own::google::rpc;
 
 constexpr char kDomain[] = "sluice";
+constexpr char kRetryAfter[] = "retry_after";           // in ErrorInfo.metadata
+constexpr char kRetryPayload[] = "sluice/retry_after";  // the same of an absl::Status
 constexpr char kErrorInfo[] = "/google.rpc.ErrorInfo";  // on the wire; in C++ it has another name
 
 std::string EncodeDetails(const absl::Status& status) {
   rpc::ErrorInfo info;
   info.set_reason(std::string(ReasonName(ReasonOf(status))));
   info.set_domain(kDomain);
+  const absl::optional<absl::Cord> after = status.GetPayload(kRetryPayload);
+  if (after.has_value()) (*info.mutable_metadata())[kRetryAfter] = std::string(*after);
   rpc::Status details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(std::string(status.message()));
@@ -28,17 +35,26 @@ std::string EncodeDetails(const absl::Status& status) {
   return details.SerializeAsString();
 }
 
-Reason DecodeReason(const std::string& bytes) {
+// A peer's error, with what its details say.
+absl::Status WithDetails(const grpc::Status& status) {
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  const std::string& message = status.error_message();
   rpc::Status details;
-  if (!details.ParseFromString(bytes)) return Reason::kNone;
+  if (!details.ParseFromString(status.error_details())) return absl::Status(code, message);
   for (const auto& detail : details.details()) {
     rpc::ErrorInfo info;
     if (!absl::EndsWith(detail.type_url(), kErrorInfo)) continue;
-    if (info.ParseFromString(detail.value()) && info.domain() == kDomain) {
-      return ReasonFromName(info.reason());
+    if (!info.ParseFromString(detail.value()) || info.domain() != kDomain) continue;
+    absl::Status whole = MakeError(code, ReasonFromName(info.reason()), message);
+    const auto found = info.metadata().find(kRetryAfter);
+    absl::Duration after;
+    const bool tells = found != info.metadata().end() && absl::ParseDuration(found->second, &after);
+    if (tells && after >= absl::ZeroDuration()) {
+      whole.SetPayload(kRetryPayload, absl::Cord(found->second));
     }
+    return whole;
   }
-  return Reason::kNone;
+  return absl::Status(code, message);
 }
 
 }  // namespace
@@ -53,8 +69,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  return MakeError(static_cast<absl::StatusCode>(status.error_code()),
-                   DecodeReason(status.error_details()), status.error_message());
+  return WithDetails(status);
 }
 
 }  // namespace sluice

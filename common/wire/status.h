@@ -10,8 +10,9 @@
 namespace sluice {
 
 // Both kinds of status use the same numbers for their codes. A Reason travels as an ErrorInfo with
-// the domain "sluice". A gRPC status without an ErrorInfo, or with one of another domain, becomes a
-// status with Reason::kNone.
+// the domain "sluice". So does the payload "sluice/retry_after", a time as text, with it: see
+// NAME_TAKEN in parameter_server.proto. A gRPC status without an ErrorInfo, or
+// with one of another domain, becomes a status with Reason::kNone.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 
@@ -50,13 +51,16 @@ absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, Jo
 absl::Status Roster::CheckName(const JoinRequest& request, absl::Time now) const {
   const SessionRecord* const holder = sessions_.FindAlive(request.worker);
   if (holder == nullptr || holder->process_nonce == request.process_nonce) return absl::OkStatus();
-  const bool runs = holder->joined && holder->presence == Presence::kPresent &&
-                    now - holder->last_seen < options_.lease / 2;
-  if (!runs) return absl::OkStatus();
-  return MakeError(Reason::kNameTaken,
-                   absl::StrCat("the name of this process is that of ", holder->Describe(),
-                                ", which takes part; give each process a name of its own (--name), "
-                                "or stop that one first"));
+  const absl::Duration left = options_.lease / 2 - (now - holder->last_seen);
+  const bool runs = holder->joined && holder->presence == Presence::kPresent;
+  if (!runs || left <= absl::ZeroDuration()) return absl::OkStatus();
+  absl::Status taken =
+      MakeError(Reason::kNameTaken,
+                absl::StrCat("the name of this process is that of ", holder->Describe(),
+                             ", which takes part; give each process a name of its own (--name), "
+                             "or stop that one first"));
+  taken.SetPayload("sluice/retry_after", absl::Cord(absl::FormatDuration(left)));
+  return taken;
 }
 
 // The worker that brought the model is not let in.

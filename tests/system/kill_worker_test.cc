@@ -21,6 +21,7 @@ namespace sluice {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr char kFinal[] = "parameters at step 6: -16 to -16";
 
@@ -199,6 +200,18 @@ TEST(NameTest, OfAProcessThatRunsIsRefusedToAnother) {
       second->WaitForOutput("the name of this process is that of \"w\" .process [0-9]+ on "),
       IsOk())
       << second->output();
+}
+
+// As if its machine had died: its stream is open, and the server hears nothing.
+TEST(NameTest, OfAProcessThatIsSilentIsWaitedFor) {
+  LoneWorker job({"--stop-at-step=2"}, {"--lease=12"});
+  ASSERT_THAT(job.worker().WaitForOutput("stopped at step 2"), IsOk());
+  job.worker().Signal(SIGSTOP);
+  const auto second = Start(Worker(4, {job.address(), "--name=w"}));
+  EXPECT_THAT(second->Wait(), IsOkAndHolds(0)) << second->output();
+  EXPECT_THAT(second->output(), HasSubstr("for its name, in case the process that has it"));
+  EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
+  job.worker().Signal(SIGKILL);
 }
 
 TEST(NameTest, OfAProcessThatWasKilledIsTakenOver) {

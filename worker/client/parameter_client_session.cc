@@ -15,10 +15,6 @@
 namespace sluice {
 namespace {
 
-// How often, and with which pause, a process asks for a name that another one has.
-constexpr int kNameAttempts = 10;
-constexpr absl::Duration kNamePause = absl::Milliseconds(200);
-
 // `diverged` is JobEvent's.
 absl::Status WentDown(const std::string& diverged) {
   if (!diverged.empty()) return MakeError(Reason::kDiverged, diverged);
@@ -48,12 +44,6 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   const absl::Status prepared = PrepareEncodings();
   if (!prepared.ok()) return prepared;
   absl::Status joined = OpenSession();
-  // The server may not have noticed yet that an earlier process of this name has died.
-  for (int attempt = 0; ReasonOf(joined) == Reason::kNameTaken && attempt < kNameAttempts;
-       ++attempt) {
-    connection_->AwaitRetry(kNamePause);
-    joined = OpenSession();
-  }
   if (IsLost(joined)) joined = Rejoin();
   if (!joined.ok()) return joined;
   sequence_ = welcome_.last_sequence;

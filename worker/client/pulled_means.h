@@ -1,5 +1,5 @@
-// Keeps the statistics of a model as they were pulled. A push subtracts them, so that it brings only
-// what its batches have added (common/tensor/running_means.h). A ParameterClient owns one.
+// Keeps the statistics of a model as they were pulled. A push subtracts them, so that it brings
+// only what its batches have added (common/tensor/running_means.h). A ParameterClient owns one.
 
 #ifndef SLUICE_WORKER_CLIENT_PULLED_MEANS_H_
 #define SLUICE_WORKER_CLIENT_PULLED_MEANS_H_
@@ -28,11 +28,11 @@ class PulledMeans {
   // Subtracts the pulled values from `pushed`, and returns the running means that the push must
   // tell the server. The decay of each of `means` says how much of the pulled value is left in
   // `pushed`. Elements that were not kept stay as they are, and nothing is told of them.
-  // - With a decay of 1, no batch has changed the elements. If they equal what was pulled, zeros are
-  //   written to `pushed`, so that the server's values keep their bits. A count (int64) becomes the
-  //   number of new batches. Other elements that differ were set by the program: they stay values.
-  // - With a smaller decay, decay times the pulled value is subtracted, unless `whole_only` is true.
-  // What stays a value is not returned.
+  // - With a decay of 1, no batch has changed the elements. If they equal what was pulled, zeros
+  //   are written to `pushed`, so that the server's values keep their bits. A count (int64) becomes
+  //   the number of new batches. Others that differ were set by the program: they stay values.
+  // - With a smaller decay, decay times the pulled value is subtracted, unless `whole_only` is
+  //   true. What stays a value is not returned.
   RunningMeans Subtract(const RunningMeans& means, bool whole_only, absl::Span<float> pushed) const;
 
  private:

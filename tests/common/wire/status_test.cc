@@ -32,6 +32,8 @@ constexpr std::pair<absl::StatusCode, grpc::StatusCode> kCodes[] = {
     {absl::StatusCode::kUnauthenticated, grpc::StatusCode::UNAUTHENTICATED},
 };
 
+constexpr char kRetryAfter[] = "sluice/retry_after";
+
 google::rpc::ErrorInfo Info(const std::string& reason, const std::string& domain) {
   google::rpc::ErrorInfo info;
   info.set_reason(reason);
@@ -76,6 +78,25 @@ TEST(WireStatusTest, EveryReasonSurvivesTheRoundTrip) {
     const absl::Status status = MakeError(static_cast<Reason>(i), "what was seen, what to do");
     EXPECT_EQ(ThereAndBack(status), status);
     EXPECT_EQ(ReasonOf(ThereAndBack(status)), static_cast<Reason>(i));
+  }
+}
+
+TEST(WireStatusTest, WhenTheCallMaySucceedSurvivesTheRoundTrip) {
+  absl::Status status = MakeError(Reason::kNameTaken, "taken");
+  EXPECT_EQ(ThereAndBack(status).GetPayload(kRetryAfter), absl::nullopt);
+  status.SetPayload(kRetryAfter, absl::Cord("4.8s"));
+  EXPECT_EQ(ThereAndBack(status), status);
+}
+
+// What a peer says there is only taken if it is a time.
+TEST(WireStatusTest, ATimeThatIsNoneIsLeftOut) {
+  for (const char* text : {"", "soon", "-1s", "1", "9e99 s"}) {
+    google::rpc::ErrorInfo info = Info("NAME_TAKEN", "sluice");
+    (*info.mutable_metadata())["retry_after"] = text;
+    const absl::Status status = FromGrpcStatus(
+        grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "taken", Details({info})));
+    EXPECT_EQ(ReasonOf(status), Reason::kNameTaken) << text;
+    EXPECT_EQ(status.GetPayload(kRetryAfter), absl::nullopt) << text;
   }
 }
 

@@ -478,7 +478,9 @@ TEST(RosterTest, GivesTheNameOfAProcessWhoseConnectionIsGoneOrThatIsSilentForHal
     second.process_nonce = ProcessNonce(2);
     if (breaks) world.roster.MarkLost(first, world.now);
     if (!breaks) world.PassInSilence(absl::Seconds(5) - absl::Nanoseconds(1));
-    EXPECT_EQ(world.JoinAs(second).ok(), breaks);
+    const auto early = world.JoinAs(second);
+    EXPECT_EQ(early.ok(), breaks);
+    if (!breaks) EXPECT_EQ(early.status().GetPayload("sluice/retry_after"), absl::Cord("1ns"));
     world.PassInSilence(absl::Nanoseconds(1));
     EXPECT_THAT(world.JoinAs(second), IsOk());
     // The first one wakes up.

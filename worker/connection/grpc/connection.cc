@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/stop_flag.h"
 #include "common/base/utf8.h"
@@ -32,6 +33,7 @@
 #include "worker/connection/grpc/push_pull.h"
 #include "worker/connection/grpc/session_events.h"
 #include "worker/connection/grpc/stream.h"
+#include "worker/connection/name_wait.h"
 #include "worker/connection/shared_parameters.h"
 #include "worker/connection/striped_connection.h"
 
@@ -85,38 +87,21 @@ class GrpcConnection final : public ServerConnection {
     MakeStubs();
   }
 
+  // The server may not have noticed yet that an earlier process of this name has died.
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
-    EndSession();
-    v1::JoinRequest message = ToProto(request);
-    message.set_protocol(options_.revisions.newest);
-    session_ = std::make_unique<Session>(*streams_, std::move(message), options_.token);
-    const auto event = NextMessage(absl::InfiniteDuration());
-    if (!event.ok()) return event.status();
-    if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
-    const absl::Status fits = CheckServerRevision(options_.revisions, event->welcome().protocol(),
-                                                  event->welcome().version());
-    if (!fits.ok()) {
-      EndSession();
-      return fits;
-    }
-    auto welcome = FromProto(event->welcome());
-    if (welcome.ok()) {
-      const auto servers = static_cast<uint32_t>(welcome->servers.size());
-      Begin(welcome->session,
-            Stripes(request.layout.size(), std::max(uint32_t{1}, servers)).SizeOf(0),
-            request.memory);
-      offer_->SetAccepted(event->welcome().shares_memory());
-      one_of_several_ = servers > 1;
-      if (options_.trace != nullptr) {
-        CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
+    NameWait wait(options_.connect_timeout);
+    for (;;) {
+      auto welcome = JoinOnce(request);
+      const auto pause = wait.PauseAfter(welcome.status(), RealClock().Now());
+      if (!pause.has_value()) return welcome;
+      const absl::optional<absl::Duration> news = wait.TakeNews();
+      if (news.has_value()) {
+        LOG(WARNING) << "waits up to " << absl::FormatDuration(*news)
+                     << " for its name, in case the process that has it has died with its machine: "
+                     << welcome.status().message();
       }
-      session_->heartbeat = std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease,
-                                                        options_.token, options_.trace);
-      if (request.role == SessionRole::kWorker) {
-        session_->exit_notice = MakeExitNotice(welcome->session);
-      }
+      AwaitRetry(*pause);
     }
-    return welcome;
   }
 
   absl::Status Reconnect() override {
@@ -233,6 +218,40 @@ class GrpcConnection final : public ServerConnection {
   }
 
  private:
+  absl::StatusOr<Welcome> JoinOnce(const JoinRequest& request) {
+    EndSession();
+    v1::JoinRequest message = ToProto(request);
+    message.set_protocol(options_.revisions.newest);
+    session_ = std::make_unique<Session>(*streams_, std::move(message), options_.token);
+    const auto event = NextMessage(absl::InfiniteDuration());
+    if (!event.ok()) return event.status();
+    if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
+    const absl::Status fits = CheckServerRevision(options_.revisions, event->welcome().protocol(),
+                                                  event->welcome().version());
+    if (!fits.ok()) {
+      EndSession();
+      return fits;
+    }
+    auto welcome = FromProto(event->welcome());
+    if (welcome.ok()) {
+      const auto servers = static_cast<uint32_t>(welcome->servers.size());
+      Begin(welcome->session,
+            Stripes(request.layout.size(), std::max(uint32_t{1}, servers)).SizeOf(0),
+            request.memory);
+      offer_->SetAccepted(event->welcome().shares_memory());
+      one_of_several_ = servers > 1;
+      if (options_.trace != nullptr) {
+        CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
+      }
+      session_->heartbeat = std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease,
+                                                        options_.token, options_.trace);
+      if (request.role == SessionRole::kWorker) {
+        session_->exit_notice = MakeExitNotice(welcome->session);
+      }
+    }
+    return welcome;
+  }
+
   void MakeStubs() {
     stub_ = v1::ParameterServer::NewStub(channel_.get());
     streams_ = std::make_unique<grpc::GenericStub>(channel_.get());
