@@ -46,10 +46,16 @@ class Roster {
 
   // Loads the members of a checkpoint. Call it before the first Join().
   //
-  // If the checkpoint says that training was finished, its launch is over: what its workers have
-  // pushed is put into earlier_launches(). In an incarnation of that launch, or one that was
-  // started by hand when observers were there, training is finished until a worker joins. kDeserted
-  // then waits until those observers have come and gone, but at most kObserversReturn.
+  // If the checkpoint is of a later step than 0, it calls ResumeTraining(). At step 0 it does so
+  // only in an incarnation that goes on (ShardOptions::goes_on), and only if all expected workers
+  // had joined when the checkpoint was saved. If they had not, such an incarnation waits for them
+  // again, but at most one lease.
+  //
+  // A checkpoint may say that training was finished. Its launch is then over, and the pushes of its
+  // workers move into earlier_launches(). Training is finished here, too, until a worker joins, in
+  // an incarnation of that launch, and in one that was started by hand if the checkpoint names
+  // observers. kDeserted is sent when those observers have come and gone, or after
+  // kObserversReturn.
   void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
   // Training continues where an earlier incarnation was. If open workers were restored, training
   // counts as started, so they do not wait for `expected_workers` again.
@@ -58,7 +64,7 @@ class Roster {
   // An earlier incarnation has made steps that are lost. So Update() knows that training had begun.
   void NoteLostSteps() { resumes_ = true; }
 
-  // After the last member was restored. If the job was launched with another number of workers
+  // Call it when all members are restored. If the job was launched with another number of workers
   // before, that launch is over, too.
   void BeginLaunch();
 

@@ -46,7 +46,7 @@ struct ShardCheckpoint {
   std::vector<SessionRecord> workers;    // without listeners
   bool forgot_workers = false;           // a worker that may return has no record any more
   uint32_t launched_workers = 0;         // that the job was launched with; 0: unknown
-  // For each earlier launch with another number of workers: the pushes of each worker (Welcome).
+  // For each earlier launch: the pushes of each worker, by index (Welcome).
   std::vector<std::vector<uint64_t>> earlier_launches;
   // Of this server's stripe, if there are several servers.
   std::shared_ptr<const Snapshot> parameters;

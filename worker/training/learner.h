@@ -32,7 +32,7 @@ struct Place {
   uint32_t index = 0;
   uint32_t workers = 1;
   int64_t batches_done = 0;  // by earlier processes in its place
-  // For each earlier launch with another number of workers: the batches of each worker.
+  // For each earlier launch of the job: the batches of each worker, by index.
   std::vector<BatchDeal::Launch> earlier_launches = {};
 };
 
