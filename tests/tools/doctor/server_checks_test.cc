@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ProbedServer Server(const char* version, uint32_t revision) { return {version, revision}; }
+ProbedServer Server(const char* version, uint32_t revision) { return {version, revision, {}}; }
 
 TEST(ServerChecksTest, AgreeWithTheSameVersion) {
   const Finding same = JudgeVersion(Server("0.1.0", 1), {0, 1}, "0.1.0");
