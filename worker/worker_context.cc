@@ -136,7 +136,21 @@ WorkerContext WorkerContext::WorkerNamed(const std::string& name) const {
   context.nonce_ = RandomNonce();
   context.trace_ = nullptr;
   context.push_encoding_.trace = nullptr;
+  context.part_ = std::make_shared<Part>();
   return context;
+}
+
+absl::StatusOr<std::shared_ptr<const void>> WorkerContext::TakePart() const {
+  absl::MutexLock lock(&part_->mu);
+  if (!part_->holder.expired()) {
+    return absl::FailedPreconditionError(
+        "this process has joined the job with another model or optimizer, and a job trains one "
+        "model; give one optimizer all parameters, in groups if they differ, or leave with the "
+        "other one before");
+  }
+  const std::shared_ptr<const void> held = std::make_shared<int>();
+  part_->holder = held;
+  return held;
 }
 
 absl::StatusOr<std::unique_ptr<ServerConnection>> WorkerContext::Connect() const {

@@ -9,8 +9,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/encoding/encoding_plan.h"
@@ -52,6 +54,11 @@ class WorkerContext {
   // names the address and the reason.
   absl::StatusOr<std::unique_ptr<ServerConnection>> Connect() const;
 
+  // What takes part in the job as this worker holds the result until it has left or failed.
+  // FAILED_PRECONDITION if something in this process holds one: a job trains one model, and the
+  // server would take two for one that joins again and again. Any thread may call it.
+  absl::StatusOr<std::shared_ptr<const void>> TakePart() const;
+
   // The request with which this worker joins; the caller fills in layout and optimizer.
   JoinRequest Identity(SessionRole role) const;
 
@@ -88,6 +95,12 @@ class WorkerContext {
   const RowCacheOptions& row_cache() const { return row_cache_; }
 
  private:
+  // Copies of a context are of one worker.
+  struct Part {
+    absl::Mutex mu;
+    std::weak_ptr<const void> holder ABSL_GUARDED_BY(mu);
+  };
+
   absl::Status TakeServer(const JobFlags& flags);
   absl::Status TakeEncodings(const JobFlags& flags);
 
@@ -104,6 +117,7 @@ class WorkerContext {
   RowCacheOptions row_cache_;
   std::function<absl::StatusOr<CredentialsSource>(const Address&)> credentials_at_;  // of the flags
   std::shared_ptr<Trace> trace_;
+  std::shared_ptr<Part> part_ = std::make_shared<Part>();
 };
 
 }  // namespace sluice

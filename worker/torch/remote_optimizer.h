@@ -42,7 +42,8 @@ class RemoteOptimizer {
  public:
   // Joins the job. If the job has no parameters yet, the model's become the job's; otherwise the
   // job's replace the model's. With `local`, torch::optim's optimizer runs in this process, and the
-  // server averages parameters (see local_steps.h). Throws std::invalid_argument
+  // server averages parameters (see local_steps.h). Throws RemoteError if another RemoteOptimizer
+  // of the job takes part: a job trains one model. Throws std::invalid_argument
   // - if `options` belong to an optimizer that is not in the list above,
   // - if FlatModel cannot hold the model,
   // - if `local` is combined with Overlap::kBackward, with a sparse push encoding, or with a

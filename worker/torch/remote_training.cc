@@ -90,6 +90,7 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
         "another push encoding");
   }
   ThrowIfError(CheckFits(config_, model_.layout()));
+  part_ = ValueOrThrow(context_.TakePart());
   client_ = JoinJob(context_, SessionRole::kWorker, config_, model_,
                     local.has_value() ? RunningMeans() : norms_.elements());
   EndStep(RoundReport{client_->step()});
@@ -257,13 +258,13 @@ void RemoteTraining::Leave() {
   Await();
   GiveUpEarly();
   if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
-  left_ = true;
+  EndPart();
   ThrowIfError(client_->Leave({}));
 }
 
 void RemoteTraining::Fail(const std::string& why) {
   if (left_) return;
-  left_ = true;
+  EndPart();
   if (background_ != nullptr) background_->Drain();
   client_->GiveUpEarly();
   client_->LeaveAtOnce({{}, why.empty() ? "it gives no reason" : why}).IgnoreError();

@@ -47,7 +47,7 @@ class RemoteTraining {
   PendingStep StepAsync(uint32_t samples, absl::optional<float> loss);
   void Leave();
   void AwaitEndOfTraining();
-  void Abandon() { left_ = true; }
+  void Abandon() { EndPart(); }
   void Fail(const std::string& why);
   void Report(const Results& results);
 
@@ -59,6 +59,10 @@ class RemoteTraining {
   void Await();
 
  private:
+  void EndPart() {
+    left_ = true;
+    part_ = nullptr;
+  }
   void TraceCompute() const;
   SharedFloats GatherGradients();
   void BeginStep();
@@ -87,6 +91,7 @@ class RemoteTraining {
   GradientFingerprints sent_early_;             // of the parts that have left since the last step
   absl::Time computing_since_;                  // the end of the last step; for the trace
   const Unwinding unwinding_;
+  std::shared_ptr<const void> part_;  // until it has left: see WorkerContext::TakePart()
   bool left_ = false;
 };
 

@@ -39,6 +39,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::Pointwise;
 
@@ -438,6 +439,26 @@ TEST_F(RemoteOptimizerTest, StaleAveragesFollowTheBatchesOfAllWorkers) {
     for (int i = 0; i < 6; ++i) jobs.push_back(&world.JobOf("worker" + std::to_string(i)));
     TrainOnStaleNorms(jobs, overlap);
   }
+}
+
+// The server would take the two for one worker that joins again.
+TEST_F(RemoteOptimizerTest, ASecondOneOfAJobIsRefusedUntilTheFirstHasLeft) {
+  JobWorld world(Sync(1));
+  const Job& job = world.JobOf("a");
+  Trainee first(job, {8});
+  const auto refusal = [&]() -> std::string {
+    try {
+      const Trainee second(job, {8});
+    } catch (const RemoteError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(), HasSubstr("a job trains one model"));
+  first.Step({1});
+  EXPECT_THAT(first.w(), ElementsAre(7));
+  first.optimizer().leave();
+  EXPECT_THAT(refusal(), Not(HasSubstr("a job trains one model")));
 }
 
 TEST_F(RemoteOptimizerTest, AFrozenParameterHasTheBitsOfTheFirstWorker) {
