@@ -54,13 +54,6 @@ uint64_t Combined(const std::vector<uint64_t>& checksums) {
   return Checksum(bytes);
 }
 
-// Adds `current` to `next`; where `next` is 0, the bits of `current` stay, of -0 too.
-void AddOrKeep(absl::Span<const float> current, absl::Span<float> next) {
-  for (size_t i = 0; i < next.size(); ++i) {
-    next[i] = next[i] == 0 ? current[i] : next[i] + current[i];
-  }
-}
-
 }  // namespace
 
 CheckedOptimizer::CheckedOptimizer(const Layout& layout, uint64_t unit,
@@ -218,12 +211,7 @@ void CheckedOptimizer::MakePiece(uint64_t begin, Pass pass, absl::Span<float> ma
   const auto keep = [&](const RunningMean& mean, uint64_t from, uint64_t to) {
     const size_t at = from - begin;
     const size_t size = to - from;
-    const absl::Span<float> next = made.subspan(at, size);
-    if (mean.decay == 1) {
-      AddOrKeep(current.subspan(at, size), next);
-    } else {
-      AddScaledTo(AsPiece(current.subspan(at, size)), mean.decay, next);
-    }
+    AddScaledTo(AsPiece(current.subspan(at, size)), mean.decay, made.subspan(at, size));
   };
   ForEachRunningMean(step_.running_means, begin, end, keep);
 }

@@ -26,6 +26,8 @@ absl::StatusOr<std::shared_ptr<const ConstantValues>> ConstantStore::Adopt(
   if (auto known = values()) return known;
   if (!directory_.empty()) {
     const absl::Status saved = Save(constants, bytes);
+    // UNAVAILABLE would be taken for a server that is lost, and the offer be repeated.
+    if (absl::IsUnavailable(saved)) return absl::FailedPreconditionError(saved.message());
     if (!saved.ok()) return saved;
   }
   return Set(std::move(bytes));

@@ -42,7 +42,8 @@ class ConstantStore {
 
   // Takes `bytes`, which have the size of `constants`, unless there are values already, and returns
   // the job's. Saves them first, which may take long; one thread at a time. If they cannot be
-  // saved, they do not count: the error is FileSystem's.
+  // saved, they do not count: FAILED_PRECONDITION, or
+  // RESOURCE_EXHAUSTED if the disk is full.
   absl::StatusOr<std::shared_ptr<const ConstantValues>> Adopt(
       const std::vector<ConstantTensor>& constants, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
+#include "common/encoding/checksum.h"
 #include "common/wire/chunk.h"
 #include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
@@ -68,6 +69,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
     const auto judged = shard_.JudgeOffer(session);
     if (!judged.ok()) return Answer(judged.status());
     wanted_ = shard_.layout();
+    size_ = BytesOf(wanted_->constants());
     const auto go = [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->TakeTurn();
     };
@@ -96,16 +98,13 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   void Add() {
     shard_.wire_bytes().AddReceived(message_.Length());
     v1::OfferConstantsRequest part;
-    const uint64_t size = BytesOf(wanted_->constants());
-    if (!DecodeMessage(message_, &part) ||
-        part.message_case() != v1::OfferConstantsRequest::kData) {
-      return Answer(
-          MakeError(Reason::kBadArgument, "a message of the offer is no OfferConstantsRequest"));
+    if (!DecodeMessage(message_, &part) || part.data().empty()) {
+      return Answer(MakeError(Reason::kBadArgument, "a message of the offer has no bytes"));
     }
-    if (part.data().size() > size - bytes_.size()) {
+    if (part.data().size() > size_ - bytes_.size()) {
       return Answer(WrongSize(bytes_.size() + part.data().size(), "or more bytes"));
     }
-    if (bytes_.empty()) bytes_.reserve(size);
+    if (bytes_.empty()) bytes_.reserve(size_);
     bytes_.append(part.data());
     absl::MutexLock lock(&mu_);
     if (!answered_) StartRead(&message_);
@@ -120,8 +119,10 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   // From here only the task answers. So the call keeps its turn until the values are saved.
   void Adopt() {
     if (WasCancelled()) return Answer(absl::CancelledError());
-    if (bytes_.size() != BytesOf(wanted_->constants())) {
-      return Answer(WrongSize(bytes_.size(), "bytes"));
+    if (bytes_.size() != size_) return Answer(WrongSize(bytes_.size(), "bytes"));
+    if (Checksum(bytes_) != checksum_) {
+      return Answer(MakeError(Reason::kCorruptChunk,
+                              "the constants were damaged on their way; offer them again"));
     }
     if (!MayAnswer()) return;
     shard_.executors().arrivals->Run([self = shared_from_this()] {
@@ -155,6 +156,8 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   Shard& shard_;
   grpc::ByteBuffer message_;
   std::shared_ptr<const Layout> wanted_;
+  uint64_t size_ = 0;      // of the constants of the layout
+  uint64_t checksum_ = 0;  // of the offer
   bool has_turn_ = false;  // set before the read whose end looks at it
   std::string bytes_;
   std::shared_ptr<OfferConstantsStream> self_;  // until the call is done
@@ -164,7 +167,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Sends one part after the other from where the values lie.
+// Sends the checksum, then one part after the other from where the values lie.
 class PullConstantsStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   PullConstantsStream(std::shared_ptr<const ConstantValues> values, Shard& shard)
@@ -178,6 +181,16 @@ class PullConstantsStream final : public grpc::ServerWriteReactor<grpc::ByteBuff
     }
   }
 
+  void Start() {
+    v1::PullConstantsResponse first;
+    first.set_checksum(values_->checksum);
+    message_ = EncodeMessage(first);
+    StartWrite(&message_);
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
   void SendNext() {
     if (left_.empty()) return Finish(grpc::Status::OK);
     message_ = EncodeBytes(v1::PullConstantsResponse::kDataFieldNumber,
@@ -187,9 +200,6 @@ class PullConstantsStream final : public grpc::ServerWriteReactor<grpc::ByteBuff
     StartWrite(&message_);
   }
 
-  void OnDone() override { delete this; }
-
- private:
   const std::shared_ptr<const ConstantValues> values_;
   absl::string_view left_;
   Shard& shard_;
@@ -226,9 +236,11 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullConstants(SessionId session
   const absl::Status there = CheckHasConstants(constants, shard);
   if (!there.ok()) return new Refused(there);
   auto values = constants.values();
-  if (values == nullptr) values = std::make_shared<const ConstantValues>();  // of a model without
+  if (values == nullptr) {  // of a model without constants
+    values = std::make_shared<const ConstantValues>(ConstantValues{"", Checksum("")});
+  }
   auto* const stream = new PullConstantsStream(std::move(values), shard);
-  stream->SendNext();
+  stream->Start();
   return stream;
 }
 

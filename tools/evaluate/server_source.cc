@@ -21,6 +21,9 @@ class ServerSource final : public ParameterSource {
     const auto next = follower_->Next(every_, model.values(), model.wanted_rows(), model.rows());
     if (!next.ok()) return next.status();
     if (!next->has_value()) return absl::optional<ParametersId>();
+    if (std::exchange(constants_pulled_, follower_->constants_pulled()) != constants_pulled_) {
+      model.TakeConstants();
+    }
     return absl::make_optional(ParametersId{address_, (*next)->incarnation, (*next)->step});
   }
 
@@ -37,6 +40,7 @@ class ServerSource final : public ParameterSource {
   const std::string address_;
   const uint64_t every_;
   const std::unique_ptr<ParameterFollower> follower_;
+  uint64_t constants_pulled_ = 0;
   bool reports_ = true;  // until the server says that this program may not
 };
 

@@ -69,10 +69,10 @@ absl::Status ReadTable(const char* table, sluice_checkpoint* checkpoint, sluice_
 }
 
 absl::Status ReadConstants(sluice_checkpoint* checkpoint) {
+  if (!checkpoint->constants.empty()) return absl::OkStatus();
   auto values = checkpoint->reader.ReadConstants();
   if (!values.ok()) return values.status();
   checkpoint->values = *std::move(values);
-  checkpoint->constants.clear();
   char* data = checkpoint->values.data();
   for (const ConstantTensor& constant : checkpoint->reader.layout().constants()) {
     checkpoint->constants.push_back({constant.name.c_str(), constant.shape.data(),

@@ -64,7 +64,8 @@ void sluice_client::NoteStatus() {
              welcome.pushes_before,
              step.value(),
              welcome.schedule.FactorAt(step),
-             complete_ && (observed_ || client_->parameters_complete()) ? 1 : 0};
+             complete_ && (observed_ || client_->parameters_complete()) ? 1 : 0,
+             client_->constants_pulled()};
   earlier_launches_.clear();
   for (const std::vector<uint64_t>& launch : welcome.earlier_launches) {
     earlier_launches_.push_back(launch.size());

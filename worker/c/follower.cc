@@ -102,7 +102,8 @@ absl::Status sluice_follower::Next(uint64_t every) {
     from += static_cast<std::ptrdiff_t>(rows.to.size());
   }
   if (next->has_value()) {
-    followed_ = {(*next)->step.value(), (*next)->incarnation.value(), 0};
+    followed_ = {(*next)->step.value(), (*next)->incarnation.value(), 0,
+                 follower_->constants_pulled()};
   } else {
     followed_.ended = 1;
   }

@@ -325,6 +325,7 @@ typedef struct {
   /* 0: an error has left a mixture of two steps in the parameters, or, if they share a buffer with
    * the gradient, perhaps a gradient. */
   int32_t complete;
+  uint64_t constants_written; /* how often the job's values were written to the constants' data */
 } sluice_status;
 
 /* What holds since the last sluice_wait() that has ended a call, also by an error; all 0 before
@@ -438,9 +439,10 @@ SLUICE_API sluice_code sluice_follow_rows(sluice_follower* follower, uint32_t ta
 SLUICE_API sluice_code sluice_follow(sluice_follower* follower, uint64_t every);
 
 typedef struct {
-  uint64_t step;        /* of the parameters that the buffer holds now */
-  uint64_t incarnation; /* of the server: one that was killed may have lost steps */
-  int32_t ended;        /* 1: the job has ended, and its last step was seen before */
+  uint64_t step;              /* of the parameters that the buffer holds now */
+  uint64_t incarnation;       /* of the server: one that was killed may have lost steps */
+  int32_t ended;              /* 1: the job has ended, and its last step was seen before */
+  uint64_t constants_written; /* as in sluice_status */
 } sluice_followed;
 
 /* Waits for what was begun, for that many seconds or for ever, as sluice_wait() does. The buffer

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/error.h"
 #include "common/encoding/checksum.h"
+#include "worker/connection/call_retry.h"
 
 namespace sluice {
 
@@ -32,18 +33,21 @@ uint64_t ChecksumOf(const ConstantMemory& memory) {
   return sum.Get();
 }
 
-absl::Status PullConstants(ServerConnection& connection, SessionId session,
-                           const ConstantMemory& memory) {
+absl::StatusOr<uint64_t> PullConstants(ServerConnection& connection, SessionId session,
+                                       const ConstantMemory& memory) {
   uint64_t bytes = 0;
   for (const absl::Span<char> part : memory) bytes += part.size();
-  const auto values = connection.PullConstants(session, bytes);
-  if (!values.ok()) return values.status();
-  absl::string_view left = *values;
+  auto pulled = connection.PullConstants(session, bytes);
+  for (int repeats = 0; IsCorrupt(pulled.status()) && repeats < kMaxRepeats; ++repeats) {
+    pulled = connection.PullConstants(session, bytes);
+  }
+  if (!pulled.ok()) return pulled.status();
+  absl::string_view left = pulled->bytes;
   for (const absl::Span<char> part : memory) {
     if (!part.empty()) std::memcpy(part.data(), left.data(), part.size());
     left.remove_prefix(part.size());
   }
-  return absl::OkStatus();
+  return pulled->checksum;
 }
 
 }  // namespace sluice

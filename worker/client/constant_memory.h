@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/tensor/constant_tensor.h"
@@ -23,9 +24,10 @@ absl::Status CheckFits(const ConstantMemory& memory, const std::vector<ConstantT
 // The XXH3-64 of all bytes.
 uint64_t ChecksumOf(const ConstantMemory& memory);
 
-// Pulls the job's constants into `memory`. After an error it is unchanged.
-absl::Status PullConstants(ServerConnection& connection, SessionId session,
-                           const ConstantMemory& memory);
+// Pulls the job's constants into `memory`, again if they were damaged on their way, and returns
+// their XXH3-64. After an error `memory` is unchanged.
+absl::StatusOr<uint64_t> PullConstants(ServerConnection& connection, SessionId session,
+                                       const ConstantMemory& memory);
 
 }  // namespace sluice
 

@@ -67,6 +67,9 @@ class ParameterClient {
   // layout. It must stay valid as long as this.
   void KeepConstants(ConstantMemory memory) { constants_ = std::move(memory); }
 
+  // How often the job's were written there.
+  uint64_t constants_pulled() const { return constants_pulled_; }
+
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
   // holds. Then waits until the job's mode lets this worker continue, and writes the parameters to
   // continue with to `parameters`. They may be the memory of `gradient` if parameters are pushed
@@ -160,7 +163,7 @@ class ParameterClient {
   absl::Status PrepareEncodings();
   absl::Status OpenSession();
   absl::Status TakeConstants();
-  absl::StatusOr<uint64_t> OfferConstants();
+  absl::StatusOr<uint64_t> OfferConstants(uint64_t checksum);
   absl::Status FitEncodings();
   absl::Status CheckFitStripes(uint32_t servers);
   enum class Earlier { kNothing, kPushed };  // what this process did in an earlier session
@@ -169,6 +172,7 @@ class ParameterClient {
                          absl::Span<float> parameters);
   bool MustOffer() const;
   absl::Status TryToBegin(Earlier earlier, absl::Span<float> parameters);
+  absl::Status PullOffered(const PullRequest& request, absl::Span<float> parameters);
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
   absl::Status Rejoin();
   absl::Status CheckHasRows() const;
@@ -231,13 +235,15 @@ class ParameterClient {
   Welcome welcome_;  // of the latest session
   ConstantMemory constants_;
   absl::optional<uint64_t> constants_taken_;  // the checksum of the job's, once they were equal
-  bool server_has_parameters_ = false;        // as far as the latest session has shown
-  bool complete_ = true;                      // see parameters_complete()
-  Restore restore_;                           // null: `parameters` hold nothing else
-  bool left_ = false;                         // Leave() was called
-  Step step_;                                 // of the parameters that this worker holds
-  Incarnation incarnation_;                   // of the server that made that step
-  double learning_rate_ = 0;                  // of that step; 0 if unknown
+  bool has_others_constants_ = false;         // the job's are another worker's
+  uint64_t constants_pulled_ = 0;
+  bool server_has_parameters_ = false;  // as far as the latest session has shown
+  bool complete_ = true;                // see parameters_complete()
+  Restore restore_;                     // null: `parameters` hold nothing else
+  bool left_ = false;                   // Leave() was called
+  Step step_;                           // of the parameters that this worker holds
+  Incarnation incarnation_;             // of the server that made that step
+  double learning_rate_ = 0;            // of that step; 0 if unknown
   Sequence sequence_;
   Attachments attachments_;                            // of the next push
   std::shared_ptr<const RowGradients> rows_;           // of the next push, or null

@@ -87,29 +87,27 @@ absl::Status ParameterClient::TakeConstants() {
     return absl::OkStatus();
   }
   const uint64_t own = ChecksumOf(constants_);
-  const auto of_job = welcome_.constants.has_value() ? absl::StatusOr<uint64_t>(*welcome_.constants)
-                                                     : OfferConstants();
-  if (!of_job.ok()) return of_job.status();
-  if (*of_job != own) {
-    const absl::Status pulled = PullConstants(*connection_, welcome_.session, constants_);
-    if (!pulled.ok()) return pulled;
-    if (ChecksumOf(constants_) != *of_job) {
-      return absl::DataLossError("the model's constants were damaged on their way to this worker");
-    }
+  auto of_job = welcome_.constants.has_value() ? absl::StatusOr<uint64_t>(*welcome_.constants)
+                                               : OfferConstants(own);
+  has_others_constants_ = of_job.ok() && *of_job != own;
+  if (has_others_constants_) {
+    of_job = PullConstants(*connection_, welcome_.session, constants_);
+    if (of_job.ok()) ++constants_pulled_;
   }
+  if (!of_job.ok()) return of_job.status();
   constants_taken_ = *of_job;
   return absl::OkStatus();
 }
 
 // The server receives one offer at a time; the others wait.
-absl::StatusOr<uint64_t> ParameterClient::OfferConstants() {
-  auto offered = connection_->OfferConstants(welcome_.session, constants_);
-  while (absl::IsDeadlineExceeded(offered.status())) {
+absl::StatusOr<uint64_t> ParameterClient::OfferConstants(uint64_t checksum) {
+  for (int corrupt = 0;;) {
+    auto offered = connection_->OfferConstants(welcome_.session, checksum, constants_);
+    const bool is_late = absl::IsDeadlineExceeded(offered.status());
+    if (!is_late && !(IsCorrupt(offered.status()) && ++corrupt <= kMaxRepeats)) return offered;
     LOG(WARNING) << Shown(request_.worker)
                  << " offers the model's constants again: " << offered.status().message();
-    offered = connection_->OfferConstants(welcome_.session, constants_);
   }
-  return offered;
 }
 
 // The number of servers that hold the vector decides how it is cut, and only a Welcome tells it.
@@ -205,6 +203,13 @@ absl::Status ParameterClient::TryToBegin(Earlier earlier, absl::Span<float> para
   if (earlier == Earlier::kPushed) first.after = welcome_.last_sequence;
   if (MustOffer()) {
     if (!complete_) return TakeOthers(first, parameters);
+    // The worker whose constants are the job's offers the parameters that belong to them.
+    if (has_others_constants_) {
+      const absl::Status pulled = PullOffered(first, parameters);
+      if (!absl::IsDeadlineExceeded(pulled)) return pulled;
+      LOG(WARNING) << Shown(request_.worker)
+                   << " offers its parameters: the worker whose constants are the job's has not";
+    }
     auto initialized = connection_->Initialize(welcome_.session, parameters);
     // The server receives one offer at a time; the others wait.
     while (absl::IsDeadlineExceeded(initialized.status())) {
@@ -219,17 +224,24 @@ absl::Status ParameterClient::TryToBegin(Earlier earlier, absl::Span<float> para
   return Finish(StartPull(first), first, parameters);
 }
 
-// Waits, for the time of one pull, until another worker has offered its parameters.
-absl::Status ParameterClient::TakeOthers(const PullRequest& request, absl::Span<float> parameters) {
-  LOG(WARNING) << Shown(request_.worker)
-               << " waits for the parameters of another worker: the server has none, and its own "
-               << "are incomplete";
+// Waits, for the time of one pull, until another worker has offered its parameters. If none has, it
+// returns DEADLINE_EXCEEDED, and `parameters` are unchanged.
+absl::Status ParameterClient::PullOffered(const PullRequest& request,
+                                          absl::Span<float> parameters) {
   std::unique_ptr<PendingPull> pull;
   absl::Status read;
   do {
     pull = StartPull(request);
     read = Read(*pull, parameters);
   } while (absl::IsDeadlineExceeded(read) && pull->wrote());
+  return read;
+}
+
+absl::Status ParameterClient::TakeOthers(const PullRequest& request, absl::Span<float> parameters) {
+  LOG(WARNING) << Shown(request_.worker)
+               << " waits for the parameters of another worker: the server has none, and its own "
+               << "are incomplete";
+  const absl::Status read = PullOffered(request, parameters);
   if (!absl::IsDeadlineExceeded(read)) return read;
   return absl::DataLossError(
       "the server came back without parameters, those of this worker are incomplete because a pull "

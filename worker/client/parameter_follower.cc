@@ -120,13 +120,17 @@ absl::Status ParameterFollower::KeepConstants(ConstantMemory memory) {
   return fits;
 }
 
-// There are parameters, so the job has its constants. Those of an incarnation never change.
+// There are parameters, so the job has its constants. Those of a session never change.
 absl::Status ParameterFollower::TakeConstants() {
-  const bool known = constants_incarnation_ == welcome_->incarnation;
+  const bool known = constants_taken_.has_value() && (constants_session_ == welcome_->session ||
+                                                      welcome_->constants == constants_taken_);
   if (constants_.empty() || known) return absl::OkStatus();
-  const absl::Status pulled = PullConstants(*connection_, welcome_->session, constants_);
-  if (pulled.ok()) constants_incarnation_ = welcome_->incarnation;
-  return pulled;
+  const auto pulled = PullConstants(*connection_, welcome_->session, constants_);
+  if (!pulled.ok()) return pulled.status();
+  constants_taken_ = *pulled;
+  constants_session_ = welcome_->session;
+  ++constants_pulled_;
+  return absl::OkStatus();
 }
 
 absl::Status ParameterFollower::Report(const Results& results) {

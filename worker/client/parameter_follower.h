@@ -54,6 +54,8 @@ class ParameterFollower {
   // before it returns the first step, and again if the server comes back with others. BAD_ARGUMENT
   // if they do not fit the layout. They must stay valid as long as this.
   absl::Status KeepConstants(ConstantMemory memory);
+  // How often they were written there.
+  uint64_t constants_pulled() const { return constants_pulled_; }
 
   // Waits until the job has made `every` (at least 1) more steps than at the last call, or has
   // ended. Then writes the parameters of its newest step to `parameters`, which have the layout's
@@ -101,7 +103,9 @@ class ParameterFollower {
   const Clock& clock_;
   absl::optional<Welcome> welcome_;  // of the open session; absent if there is none
   ConstantMemory constants_;
-  absl::optional<Incarnation> constants_incarnation_;  // of the server that gave them
+  absl::optional<uint64_t> constants_taken_;  // the checksum of those that were pulled
+  SessionId constants_session_;               // in which they were
+  uint64_t constants_pulled_ = 0;
   absl::optional<FollowedStep> given_;
   bool ended_ = false;
 };

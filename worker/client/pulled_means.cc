@@ -1,6 +1,7 @@
 #include "worker/client/pulled_means.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -24,6 +25,8 @@ void PulledMeans::Keep(absl::Span<const float> parameters) {
   values_.clear();
   for (const RunningMean& part : elements_) {
     values_.insert(values_.end(), parameters.begin() + part.begin, parameters.begin() + part.end);
+    // The mean of several workers' counts may lie between two; a worker has the nearest.
+    if (counts_.contains(part.begin)) values_.back() = std::nearbyint(values_.back());
   }
 }
 
@@ -53,7 +56,11 @@ void PulledMeans::Take(const RunningMean& mean, const float* pulled, bool whole_
   if (mean.decay == 1) {
     const bool is_same = std::memcmp(pulled, pushed.data(), pushed.size() * sizeof(float)) == 0;
     if (!is_same && !counts_.contains(mean.begin)) return;
-    for (size_t i = 0; i < pushed.size(); ++i) pushed[i] = is_same ? 0 : pushed[i] - pulled[i];
+    for (size_t i = 0; i < pushed.size(); ++i) {
+      // -0 and 0 are 0, and -0 and -0 are -0.
+      const float nothing = pulled[i] == 0 ? pulled[i] : 0;
+      pushed[i] = is_same ? nothing : pushed[i] - pulled[i];
+    }
     Append(mean, told);
     return;
   }

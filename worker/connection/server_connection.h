@@ -120,6 +120,12 @@ struct PushPullAnswer {
   PullHeader pull;
 };
 
+// The values of a job's constants, one after the other, and their XXH3-64.
+struct PulledConstants {
+  std::string bytes;
+  uint64_t checksum = 0;
+};
+
 // Holds one session at a time. It is used by one thread at a time. Calls return the errors that
 // proto/sluice/v1/parameter_server.proto lists, or UNAVAILABLE if the server cannot be reached.
 class ServerConnection {
@@ -154,16 +160,16 @@ class ServerConnection {
   }
 
   // Offers the values of the layout's constants: pieces of memory, one after the other. They are
-  // copied on their way. Returns the XXH3-64 of those that are the job's: another worker's, if they
-  // came first. DEADLINE_EXCEEDED: its turn has not come; offer again.
-  virtual absl::StatusOr<uint64_t> OfferConstants(SessionId /*session*/,
+  // copied on their way. `checksum` is the XXH3-64 of all of them. Returns that of the job's:
+  // another worker's, if they came first. DEADLINE_EXCEEDED: its turn has not come; offer again.
+  virtual absl::StatusOr<uint64_t> OfferConstants(SessionId /*session*/, uint64_t /*checksum*/,
                                                   const std::vector<absl::Span<char>>& /*values*/) {
     return absl::UnimplementedError("this connection carries no constants");
   }
 
   // Returns the values of the job's constants, which have `bytes` bytes. NOT_INITIALIZED if there
-  // are none yet; DATA_LOSS if fewer or more came.
-  virtual absl::StatusOr<std::string> PullConstants(SessionId /*session*/, uint64_t /*bytes*/) {
+  // are none yet; CORRUPT_CHUNK if they were damaged on their way.
+  virtual absl::StatusOr<PulledConstants> PullConstants(SessionId /*session*/, uint64_t /*bytes*/) {
     return absl::UnimplementedError("this connection carries no constants");
   }
 

@@ -95,12 +95,12 @@ class StripedConnection final : public ServerConnection {
     return JoinOffers(std::move(offers), OptionsWith(push_threads_));
   }
 
-  absl::StatusOr<uint64_t> OfferConstants(SessionId session,
+  absl::StatusOr<uint64_t> OfferConstants(SessionId session, uint64_t checksum,
                                           const std::vector<absl::Span<char>>& values) override {
-    return first_->OfferConstants(session, values);
+    return first_->OfferConstants(session, checksum, values);
   }
 
-  absl::StatusOr<std::string> PullConstants(SessionId session, uint64_t bytes) override {
+  absl::StatusOr<PulledConstants> PullConstants(SessionId session, uint64_t bytes) override {
     return first_->PullConstants(session, bytes);
   }
 

@@ -1,5 +1,6 @@
 #include "worker/torch/flat_model.h"
 
+#include <glog/logging.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -60,6 +61,20 @@ std::string TypeName(const torch::Tensor& tensor) {
   return found == names->end() ? "" : found->second;
 }
 
+// Whether some elements lie at the same place, as those of expand() do.
+bool Repeats(const torch::Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.dim(); ++i) {
+    if (tensor.stride(i) == 0 && tensor.size(i) > 1) return true;
+  }
+  return false;
+}
+
+// At most 1024 elements.
+torch::Tensor SampleOf(const torch::Tensor& tensor) {
+  const torch::Tensor flat = tensor.detach().flatten();
+  return flat.slice(0, 0, flat.numel(), std::max<int64_t>(1, flat.numel() / 1024)).clone();
+}
+
 bool CanBeView(const torch::Tensor& tensor) {
   return tensor.scalar_type() == torch::kFloat32 && tensor.device().is_cpu();
 }
@@ -83,10 +98,11 @@ FlatModel::FlatModel(torch::nn::Module& module, bool pushes_gradients) : module_
   Seen seen;
   std::vector<ConstantTensor> constants;
   for (const auto& item : module.named_parameters()) {
-    if (item.value().requires_grad()) {
-      Add(item.key(), item.value(), true, ranges, seen);
-    } else {
-      AddConstant(item.key(), item.value(), constants, seen);
+    if (item.value().requires_grad()) Add(item.key(), item.value(), true, ranges, seen);
+  }
+  for (const auto& item : module.named_parameters()) {
+    if (!item.value().requires_grad()) {
+      AddConstant(item.key(), item.value(), ranges, constants, seen);
     }
   }
   for (const auto& item : module.named_buffers()) {
@@ -94,7 +110,7 @@ FlatModel::FlatModel(torch::nn::Module& module, bool pushes_gradients) : module_
     if (is_statistic) Add(item.key(), item.value(), false, ranges, seen);
     // The vector has the first value of 64 bits in float32 only.
     if (!is_statistic || item.value().scalar_type() == torch::kFloat64) {
-      AddConstant(item.key(), item.value(), constants, seen);
+      AddConstant(item.key(), item.value(), ranges, constants, seen);
     }
   }
   const bool trains = std::any_of(members_.begin(), members_.end(),
@@ -136,11 +152,20 @@ void FlatModel::Add(const std::string& name, const torch::Tensor& tensor, bool i
 }
 
 void FlatModel::AddConstant(const std::string& name, const torch::Tensor& tensor,
+                            const std::vector<LayoutRange>& ranges,
                             std::vector<ConstantTensor>& constants, Seen& seen) {
   const std::string type = TypeName(tensor);
   if (type.empty() || !seen.constants.insert(tensor.unsafeGetTensorImpl()).second) return;
+  const auto trained =
+      tensor.numel() == 0 ? seen.memory.end() : seen.memory.find(tensor.data_ptr());
+  if (trained != seen.memory.end() && !members_[trained->second].tensor.is_same(tensor)) {
+    throw std::invalid_argument(absl::StrCat(
+        "\"", name, "\" is not trained and shares memory with \"", ranges[trained->second].name,
+        "\", which would change it; give it memory of its own"));
+  }
   constants.push_back({name, {tensor.sizes().begin(), tensor.sizes().end()}, type});
-  constants_.push_back({tensor, tensor.detach().to(torch::kCPU).contiguous()});
+  const torch::Tensor values = tensor.detach().resolve_conj().resolve_neg();
+  constants_.push_back({tensor, values.to(torch::kCPU).contiguous(), {}});
 }
 
 // Whether the tensor has a range already, under another name.
@@ -245,9 +270,27 @@ ConstantMemory FlatModel::constants() const {
 void FlatModel::ScatterConstants() {
   const torch::NoGradGuard no_grad;
   for (Constant& constant : constants_) {
-    if (constant.tensor.data_ptr() != constant.memory.data_ptr()) {
+    if (Repeats(constant.tensor)) {
+      constant.tensor.set_data(constant.memory.to(constant.tensor.device()));
+    } else if (constant.tensor.data_ptr() != constant.memory.data_ptr()) {
       constant.tensor.copy_(constant.memory);
     }
+    constant.sample = SampleOf(constant.tensor);
+  }
+}
+
+void FlatModel::WarnOfChanges() {
+  if (warned_ || (++looks_ & (looks_ - 1)) != 0) return;
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < constants_.size() && !warned_; ++i) {
+    const Constant& constant = constants_[i];
+    if (!constant.sample.defined() || SampleOf(constant.tensor).equal(constant.sample)) continue;
+    warned_ = true;
+    LOG(WARNING)
+        << "\"" << layout_.constants()[i].name
+        << "\" is not trained, and the program changes it: this worker keeps its own value, "
+        << "and checkpoints keep the value that it had when it was given to Sluice. "
+        << "Register it as a buffer of real and finite numbers, and workers average it";
   }
 }
 

@@ -64,6 +64,10 @@ class FlatModel {
   // which copies it to the tensors that do not lie there: those on a GPU, or with gaps.
   ConstantMemory constants() const;
   void ScatterConstants();
+  // Call it at each step. Warns, once, of a constant that the program changes: workers and
+  // checkpoints do not get its new values. Looks at steps 1, 2, 4, 8 and so on, and at some
+  // elements.
+  void WarnOfChanges();
 
   // The vector of all values: layout().size() elements. After writing to it, call ScatterValues(),
   // which copies the values to the tensors that are not views. If has_one_buffer(), it holds the
@@ -117,6 +121,7 @@ class FlatModel {
   struct Constant {
     torch::Tensor tensor;  // the module's own
     torch::Tensor memory;  // the same, or its copy: contiguous, on the CPU
+    torch::Tensor sample;  // some elements, as they were in ScatterConstants()
   };
 
   using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
@@ -131,7 +136,8 @@ class FlatModel {
   void Add(const std::string& name, const torch::Tensor& tensor, bool is_parameter,
            std::vector<LayoutRange>& ranges, Seen& seen);
   void AddConstant(const std::string& name, const torch::Tensor& tensor,
-                   std::vector<ConstantTensor>& constants, Seen& seen);
+                   const std::vector<LayoutRange>& ranges, std::vector<ConstantTensor>& constants,
+                   Seen& seen);
   static bool IsKnown(const std::string& name, const torch::Tensor& tensor,
                       const std::vector<LayoutRange>& ranges, Seen& seen);
   static NamedTensors TensorsOf(const torch::nn::Module& module);
@@ -145,6 +151,8 @@ class FlatModel {
   std::vector<NamedEmbedding> embeddings_;
   std::vector<Member> members_;      // in the layout's order
   std::vector<Constant> constants_;  // likewise
+  uint64_t looks_ = 0;               // of WarnOfChanges()
+  bool warned_ = false;
   bool one_buffer_ = false;
   torch::Tensor values_;
   std::shared_ptr<const SharedMemory> gradient_memory_;

@@ -154,6 +154,7 @@ void RemoteTraining::BeginStep() {
         "step() was called after leave(), when this worker no longer takes part"));
   }
   model_.CheckTensors();
+  model_.WarnOfChanges();
   if (watch_ != nullptr) watch_->Check();
   TraceCompute();
 }
@@ -161,6 +162,8 @@ void RemoteTraining::BeginStep() {
 // Only a step that succeeded gets here: after an error gradients stay, and may be pushed again.
 void RemoteTraining::EndStep(const RoundReport& report) {
   for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->ForgetGradients();
+  if (client_->constants_pulled() != constants_pulled_) model_.ScatterConstants();
+  constants_pulled_ = client_->constants_pulled();
   norms_.NotePull();
   last_report_ = report;
   welcome_ = client_->welcome();

@@ -86,6 +86,7 @@ class RemoteTraining {
   const OptimizerConfig config_;               // the server's optimizer
   std::shared_future<RoundReport> pending_;    // valid while nobody has waited for step_async()
   uint64_t async_steps_ = 0;
+  uint64_t constants_pulled_ = 0;               // when the model's constants were scattered last
   std::unique_ptr<SerialExecutor> background_;  // made when it is needed; its tasks use client_
   std::unique_ptr<GradientWatch> watch_;        // null without Overlap::kBackward
   GradientFingerprints sent_early_;             // of the parts that have left since the last step

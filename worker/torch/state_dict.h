@@ -21,8 +21,8 @@ namespace sluice {
 
 // Writes the layout's tensors and constants, each with the element type that it has in the worker's
 // model. `values` has layout.size() elements; `constants` has the bytes of all constants, one after
-// the other. Python's load_state_dict(torch.load(path)) takes the file. UNAVAILABLE if it cannot be
-// written.
+// the other. Load the file in Python with load_state_dict(torch.load(path), strict=False): a tensor
+// with several names has its first. UNAVAILABLE if it cannot be written.
 absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
                            absl::string_view constants, const std::string& path);
 

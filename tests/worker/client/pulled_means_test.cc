@@ -68,6 +68,11 @@ TEST(PulledMeansTest, OfACountTheNumberOfNewBatchesIsPushedInAnyMode) {
                 ElementsAre(IsMean(3u, 4u, 1.0f)));
     EXPECT_THAT(pushed, ElementsAre(1, 1, 6, 3));  // the mean was set by hand
   }
+  // The mean of two workers' counts, of which one has counted: the worker's own is the nearest.
+  pulled.Keep({1, 1, 5, 100.5});
+  Values pushed = {1, 1, 5, 101};
+  pulled.Subtract({{2, 4, 1}}, /*whole_only=*/true, absl::MakeSpan(pushed));
+  EXPECT_THAT(pushed, ElementsAre(1, 1, 0, 1));
 }
 
 // A channel whose batches have a variance of 0: each of its averages is (1 - m) of the one before,

@@ -340,7 +340,7 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
 
     def test_a_frozen_parameter_that_the_program_changes_is_named(self):
         said = self.play("unfreezes", 1)
-        self.assertTrue(any(line.startswith("warned 1 1.weight requires no gradient, and the program changes it") for line in said),
+        self.assertTrue(any(line.startswith("warned 1 1.weight is not trained, and the program changes it") for line in said),
                         said)
 
     def test_rows_are_used_again_with_a_cache(self):

@@ -1076,16 +1076,20 @@ class Carrying(nn.Module):
         super().__init__()
         self.linear = linear()
         self.norm = nn.BatchNorm1d(2, momentum=None)
+        self.counted = nn.BatchNorm1d(1, affine=False)
         self.base = nn.Parameter(torch.randint(-128, 127, (5, 3), dtype=torch.int8), requires_grad=False)
         self.frozen = nn.Parameter(torch.randn(4).double(), requires_grad=False)
         mask = torch.zeros(4).masked_fill_(torch.rand(4) < 0.5, float("-inf"))
         buffers = {"order": torch.randperm(40), "mask": mask, "flag": torch.rand(3) < 0.5, "wave": torch.randn(2) + 1j,
                    "nothing": torch.zeros(0, 2), "minus": torch.tensor([-0.0, 0.0]), "wide": torch.rand(2).double() + 1e9,
-                   "turned": torch.randn(2, 3).half().t(), "scalar": torch.tensor(random.getrandbits(60))}
+                   "turned": torch.randn(2, 3).half().t(), "scalar": torch.tensor(random.getrandbits(60)), "repeated": torch.randperm(9)[:1].expand(4),
+                   "turned_over": torch.tensor([1 + 2j]).conj()}
         for name, tensor in buffers.items():
             self.register_buffer(name, tensor)
 
     def forward(self, batch):
+        if self.training:  # as old modules of batch normalization write it
+            self.counted.num_batches_tracked = self.counted.num_batches_tracked + 1
         return self.norm(self.linear(batch))
 
 
@@ -1096,13 +1100,14 @@ def shares_all_state(job):
     model = Carrying()
     trained = [*model.linear.parameters(), *model.norm.parameters()]
     optimizer = sluice.DistributedOptimizer(torch.optim.SGD(trained, lr=0.5), job, model)
-    joined = digest({name: tensor for name, tensor in model.state_dict().items() if not name.startswith(("linear", "norm"))})
+    joined = digest({name: tensor for name, tensor in model.state_dict().items() if not name.startswith(("linear", "norm", "counted"))})
     for _ in range(6):
         optimizer.zero_grad()
         model(torch.ones(4, 3) * torch.arange(4).view(4, 1)).sum().backward()
         optimizer.step()
     optimizer.await_end()
     say("joined", joined, "ended", digest(model.state_dict()), "batches", int(model.norm.num_batches_tracked))
+    assert model.counted.num_batches_tracked == model.norm.num_batches_tracked
 
 
 def unfreezes(job):
@@ -1113,8 +1118,7 @@ def unfreezes(job):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(3):
-            with torch.no_grad():
-                model[1].weight.mul_(0.5)
+            model[1].weight.data = 0.5 * model[1].weight.data  # as target networks are written
             push(model[0], optimizer, 1)
     optimizer.leave()
     say("warned", len(caught), caught[0].message)

@@ -134,12 +134,12 @@ class GrpcConnection final : public ServerConnection {
     return StartGrpcOffer(*streams_, session, attempt, elements, checksums_, options_.token);
   }
 
-  absl::StatusOr<uint64_t> OfferConstants(SessionId session,
+  absl::StatusOr<uint64_t> OfferConstants(SessionId session, uint64_t checksum,
                                           const std::vector<absl::Span<char>>& values) override {
-    return OfferConstantsOverGrpc(*streams_, session, values, options_.token);
+    return OfferConstantsOverGrpc(*streams_, session, checksum, values, options_.token);
   }
 
-  absl::StatusOr<std::string> PullConstants(SessionId session, uint64_t bytes) override {
+  absl::StatusOr<PulledConstants> PullConstants(SessionId session, uint64_t bytes) override {
     return PullConstantsOverGrpc(*streams_, session, bytes, options_.token);
   }
 

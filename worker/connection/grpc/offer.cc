@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/encoding/checksum.h"
 #include "worker/connection/grpc/answer.h"
 #include "worker/connection/grpc/stream.h"
 
@@ -62,13 +63,15 @@ std::unique_ptr<PendingOffer> StartGrpcOffer(grpc::GenericStub& stub, SessionId 
 
 // gRPC may use what it sends for longer than the call, so it gets copies.
 absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                                uint64_t checksum,
                                                 const std::vector<absl::Span<char>>& values,
                                                 const std::string& token) {
   uint64_t bytes = 0;
   for (const absl::Span<char> value : values) bytes += value.size();
   GrpcStream stream(stub, kOfferConstants, TimeoutOfConstants(bytes), token);
   v1::OfferConstantsRequest message;
-  message.set_session(session.value());
+  message.mutable_header()->set_session(session.value());
+  message.mutable_header()->set_checksum(checksum);
   bool open = stream.Write(EncodeMessage(message), Follows::kMoreAtOnce);
   for (absl::Span<char> left : values) {
     for (; open && !left.empty(); left.remove_prefix(message.data().size())) {
@@ -82,30 +85,29 @@ absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, Session
   return answer->checksum();
 }
 
-absl::StatusOr<std::string> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
-                                                  uint64_t bytes, const std::string& token) {
+absl::StatusOr<PulledConstants> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                                      uint64_t bytes, const std::string& token) {
   GrpcStream stream(stub, kPullConstants, TimeoutOfConstants(bytes), token);
   v1::PullConstantsRequest request;
   request.set_session(session.value());
   stream.Write(EncodeMessage(request), Follows::kNothing);
-  std::string values;
-  values.reserve(bytes);
+  PulledConstants pulled;
+  pulled.bytes.reserve(bytes);
   grpc::ByteBuffer message;
   while (stream.Read(&message)) {
     v1::PullConstantsResponse part;
-    const bool fits = DecodeMessage(message, &part) && part.data().size() <= bytes - values.size();
-    if (!fits) {
+    if (!DecodeMessage(message, &part) || part.data().size() > bytes - pulled.bytes.size()) {
       stream.Cancel();
       stream.Finish();
       return UnexpectedMessage("PullConstants", "part");
     }
-    values.append(part.data());
+    if (part.checksum() != 0) pulled.checksum = part.checksum();
+    pulled.bytes.append(part.data());
   }
   const absl::Status ended = EndOf(stream.Finish());
   if (!ended.ok()) return ended;
-  if (values.size() == bytes) return values;
-  return absl::DataLossError(absl::StrCat("the server sent ", values.size(),
-                                          " bytes of the model's constants, expected ", bytes));
+  if (pulled.bytes.size() == bytes && Checksum(pulled.bytes) == pulled.checksum) return pulled;
+  return MakeError(Reason::kCorruptChunk, "the model's constants were damaged on their way");
 }
 
 }  // namespace sluice

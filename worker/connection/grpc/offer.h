@@ -23,10 +23,11 @@ std::unique_ptr<PendingOffer> StartGrpcOffer(grpc::GenericStub& stub, SessionId 
 
 // See ServerConnection::OfferConstants() and PullConstants().
 absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                                uint64_t checksum,
                                                 const std::vector<absl::Span<char>>& values,
                                                 const std::string& token);
-absl::StatusOr<std::string> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
-                                                  uint64_t bytes, const std::string& token);
+absl::StatusOr<PulledConstants> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                                      uint64_t bytes, const std::string& token);
 
 }  // namespace sluice
 

@@ -65,7 +65,8 @@ class Round(ctypes.Structure):
 
 class Status(ctypes.Structure):
     _fields_ = [("index", ctypes.c_uint32), ("workers", ctypes.c_uint32), ("pushes_before", ctypes.c_uint64),
-                ("step", ctypes.c_uint64), ("learning_rate_factor", ctypes.c_double), ("complete", ctypes.c_int32)]
+                ("step", ctypes.c_uint64), ("learning_rate_factor", ctypes.c_double), ("complete", ctypes.c_int32),
+                ("constants_written", ctypes.c_uint64)]
 
 
 class RunningMean(ctypes.Structure):
@@ -73,7 +74,8 @@ class RunningMean(ctypes.Structure):
 
 
 class Followed(ctypes.Structure):
-    _fields_ = [("step", ctypes.c_uint64), ("incarnation", ctypes.c_uint64), ("ended", ctypes.c_int32)]
+    _fields_ = [("step", ctypes.c_uint64), ("incarnation", ctypes.c_uint64), ("ended", ctypes.c_int32),
+                ("constants_written", ctypes.c_uint64)]
 
 
 class SavedRows(ctypes.Structure):

@@ -18,7 +18,10 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 def load_checkpoint(path: Path) -> Dict[str, torch.Tensor]:
-    """Returns the model's tensors of a checkpoint by name, also those that are not trained, for model.load_state_dict().
+    """Returns the model's tensors of a checkpoint by name, also those that are not trained.
+
+    model.load_state_dict(…, strict=False) takes them. A tensor with several names (tied parameters) has its first, and
+    tensors that each worker keeps for itself are missing, such as sparse ones.
 
     They have the types and the bits that `sluicectl checkpoint export` writes. Every byte of the files is checked. The
     rows of tables are in load_table().

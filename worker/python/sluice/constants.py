@@ -29,7 +29,7 @@ def named_constants(model: torch.nn.Module, parameters: Named, statistics: Named
     own = own_buffers(model)
     tensors: List[Tuple[str, torch.Tensor]] = [*model.named_parameters()]
     tensors += [(name, buffer) for name, buffer in model.named_buffers() if name not in own]
-    return [(name, tensor) for name, tensor in tensors if id(tensor) not in known and _has_memory(tensor)]
+    return [(name, tensor) for name, tensor in tensors if id(tensor) not in known and tensor.layout == torch.strided and tensor.dtype in _TYPES]
 
 
 def type_named(name: str) -> torch.dtype:
@@ -43,16 +43,18 @@ def type_named(name: str) -> torch.dtype:
 class Constants:
     """Gives the library the memory of these tensors. Of those on a GPU, or with gaps, it is that of a copy."""
 
-    def __init__(self, named: Named) -> None:
+    def __init__(self, named: Named, shares: bool = True) -> None:
+        """`shares`: the library may write to the tensors' own memory. It does so in the join and in pushes only."""
         self._named = named
-        self._memory = [tensor.detach().to("cpu").contiguous() for _, tensor in named]
-        self._frozen = [(name, tensor) for name, tensor in named if isinstance(tensor, torch.nn.Parameter)]
-        self._versions: List[int] = []
+        self._memory = [_in_memory(tensor, shares) for _, tensor in named]
+        self._samples: List[torch.Tensor] = []  # of the values that were taken
+        self._written = -1  # how often the library had written when they were
+        self._looks = 0
 
     @property
     def frozen(self) -> Set[int]:
         """The id() of each parameter among them."""
-        return {id(tensor) for _, tensor in self._frozen}
+        return {id(tensor) for _, tensor in self._named if isinstance(tensor, torch.nn.Parameter)}
 
     def tell(self, function: Any, handle: ctypes.c_void_p) -> None:
         """Calls sluice_set_constants(), or that of a follower."""
@@ -66,29 +68,43 @@ class Constants:
         if self._named:
             _library.check(function(handle, constants, len(self._named)))
 
-    @torch.no_grad()
-    def take(self) -> None:
-        """Copies what the library has written to the tensors that do not lie there."""
-        for (_, tensor), values in zip(self._named, self._memory):
-            if tensor.data_ptr() != values.data_ptr():
-                tensor.copy_(values)
-        self._versions = [_version(tensor) for _, tensor in self._frozen]
+    def __bool__(self) -> bool:
+        return bool(self._named)
 
-    def warn_if_trained(self) -> None:
-        """Warns, once, of a frozen parameter that the program changes: the server would keep its first value."""
-        for (name, tensor), version in zip(self._frozen, self._versions):
-            if _version(tensor) != version:
-                self._versions = []
-                warnings.warn(f"{name} requires no gradient, and the program changes it: workers and checkpoints keep the value "
-                              "that it had when it was given to Sluice. Register it as a buffer, and workers average it")
+    def take(self, written: int) -> None:
+        """Copies what the library has written, that often, to the tensors that do not lie there."""
+        if written == self._written:
+            return
+        self._written = written
+        for (_, tensor), values in zip(self._named, self._memory):
+            if any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)):
+                tensor.data = values.to(tensor.device)  # it repeats elements, to which nothing can be copied
+            elif tensor.data_ptr() != values.data_ptr():
+                with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+                    tensor.copy_(values)
+        self._samples = [_sample(tensor) for _, tensor in self._named]
+
+    def warn_of_changes(self) -> None:
+        """Warns, once, of a tensor that the program changes. Looks at the steps 1, 2, 4, 8 and so on, and at some elements."""
+        self._looks += 1
+        if self._looks & (self._looks - 1) or not self._samples:
+            return
+        for (name, tensor), before in zip(self._named, self._samples):
+            if not torch.equal(_sample(tensor), before):
+                self._samples = []
+                warnings.warn(f"{name} is not trained, and the program changes it: this worker keeps its own value, and "
+                              "checkpoints keep the value that it had when it was given to Sluice. Register it as a buffer of "
+                              "real and finite numbers, and workers average it")
                 return
 
 
-def _has_memory(tensor: torch.Tensor) -> bool:
-    repeats = any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)) \
-        if tensor.layout == torch.strided else True
-    return tensor.dtype in _TYPES and not repeats
+def _in_memory(tensor: torch.Tensor, shares: bool) -> torch.Tensor:
+    values = tensor.detach().resolve_conj().resolve_neg()
+    return values.to("cpu", copy=not shares and values.device.type == "cpu").contiguous()
 
 
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version  # pylint: disable=protected-access
+def _sample(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the bits of at most 1024 elements."""
+    flat = tensor.detach().resolve_conj().resolve_neg().flatten()
+    some = flat[::max(1, flat.numel() // 1024)].clone()
+    return some.view(torch.uint8) if some.dtype != torch.bool else some

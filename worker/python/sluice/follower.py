@@ -75,7 +75,7 @@ class Follower:
         parameters = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
         statistics = named_statistics(model)
         self._members = members_of(parameters, statistics, bool(embeddings))
-        self._constants = Constants(named_constants(model, parameters, statistics))
+        self._constants = Constants(named_constants(model, parameters, statistics), shares=False)
         self._watch = ModuleWatch(model, self._members, self._constants.frozen)
         self._every = every
         buffer, self._values = shared_vector(size_of(self._members))
@@ -109,8 +109,7 @@ class Follower:
             self._end()
             raise end
         self._watch.adopt()
-        if self.incarnation != followed.incarnation:
-            self._constants.take()
+        self._constants.take(followed.constants_written)
         with torch.no_grad():
             for member in self._members:
                 member.take(self._values[member.offset:member.end].view(member.tensor.shape))

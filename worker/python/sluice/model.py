@@ -193,7 +193,7 @@ def named_statistics(model: torch.nn.Module) -> Named:
     Buffers that are no part of the model's state (persistent=False) stay each worker's own.
     """
     own = own_buffers(model)
-    counts = {id(module.num_batches_tracked) for module in model.modules()
+    counts = {id(getattr(module, "num_batches_tracked", None)) for module in model.modules()
               if isinstance(module, torch.nn.modules.batchnorm._NormBase)}  # pylint: disable=protected-access
     return [(name, tensor) for name, tensor in model.named_buffers()
             if name not in own and (_fits_vector(tensor) or (id(tensor) in counts and tensor.dtype == torch.int64))]
@@ -206,7 +206,8 @@ def own_buffers(model: torch.nn.Module) -> Set[str]:
 
 
 def _fits_vector(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() and tensor.numel() > 0 and bool(torch.isfinite(tensor.to(torch.float32)).all())
+    known = tensor.layout == torch.strided and tensor.dtype in _TYPES and tensor.is_floating_point()
+    return known and tensor.numel() > 0 and bool(torch.isfinite(tensor.to(torch.float32)).all())
 
 
 def description_of(members: Sequence[Member]) -> _library.Model:

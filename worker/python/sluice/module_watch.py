@@ -77,7 +77,7 @@ class ModuleWatch:
             raise ModelError(f"{name} was replaced {_LATE}, and the model has that tensor under another name, too; set its "
                              "values with copy_()")
         tensor = now.detach()
-        if tensor.shape != before.shape or not tensor.is_floating_point():
+        if tensor.shape != before.shape or not (tensor.is_floating_point() or tensor.dtype == before.dtype):
             raise ModelError(f"{name} has {tensor.dtype} and shape {list(tensor.shape)}, and had {before.dtype} and "
                              f"{list(before.shape)} when it was given to Sluice; keep its type and shape")
         if not member.is_view:

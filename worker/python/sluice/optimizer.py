@@ -159,8 +159,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._constants.tell(library.sluice_set_constants, self._client.handle)
         self._client.join()
         job._joined = weakref.ref(self._client)
-        self._constants.take()
+        self._constants.take(self._client.status().constants_written)
         self._flat.scatter_values()
+        self._norms.note_pull()
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
         if overlap:
@@ -329,7 +330,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _look_up(self) -> None:
         self._watch.adopt()
         self._flat.check_views()
-        self._constants.warn_if_trained()
+        self._constants.warn_of_changes()
 
     def _check_parameters(self) -> None:
         if _trained(self._inner) != self._trained:
@@ -365,6 +366,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _take_values(self) -> None:
         """Copies what was pulled, also if Ctrl-C came before or while that was done."""
         if self._client.pulling:
+            if self._constants:
+                self._constants.take(self._client.status().constants_written)
             self._flat.scatter_values()
             self._norms.note_pull()
             self._client.pulling = False

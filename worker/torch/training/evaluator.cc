@@ -42,6 +42,8 @@ absl::StatusOr<Evaluator> Evaluator::Make(const ModelChoice& choice, int threads
 
 ConstantMemory Evaluator::constants() const { return state_->flat.constants(); }
 
+void Evaluator::TakeConstants() { state_->flat.ScatterConstants(); }
+
 const Layout& Evaluator::layout() const { return state_->flat.layout(); }
 
 absl::Span<float> Evaluator::values() { return state_->flat.values(); }
@@ -68,7 +70,6 @@ absl::Status Evaluator::Load(const std::string& path) {
 
 absl::StatusOr<TestResult> Evaluator::Measure(const EvaluationListener& listener) {
   return Guarded([&] {
-    state_->flat.ScatterConstants();
     state_->flat.ScatterValues();
     return state_->model->Test(listener);
   });

@@ -32,8 +32,9 @@ class Evaluator {
 
   // The model's layout. An observer joins with it, so it must equal the layout of the job.
   const Layout& layout() const;
-  // The memory of the layout's constants: what is written there before Measure() is tested.
+  // The memory of the layout's constants. Call TakeConstants() after writing to it.
   ConstantMemory constants() const;
+  void TakeConstants();
 
   // The model's parameters and statistics. Write them and the rows, then call Measure().
   absl::Span<float> values();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,9 +54,9 @@ class ConstantsTest : public ::testing::Test {
   absl::Status Join(const std::string& name, Held& held) {
     auto client = std::make_unique<ParameterClient>(ConnectTo(world_.address().ToString()));
     client->KeepConstants(held.memory());
-    Values parameters = {1, 2, 3};
+    parameters_ = {1, 2, 3};
     const absl::Status joined =
-        client->Join(RequestWith(name, layout_), absl::MakeSpan(parameters));
+        client->Join(RequestWith(name, layout_), absl::MakeSpan(parameters_));
     clients_.push_back(std::move(client));
     return joined;
   }
@@ -72,6 +73,7 @@ class ConstantsTest : public ::testing::Test {
   const Layout layout_ = LayoutWithConstants();
   ServerWorld world_{Sync(2), layout_};
   std::vector<std::unique_ptr<ParameterClient>> clients_;
+  Values parameters_;  // of the worker that joined last
 };
 
 TEST_F(ConstantsTest, OfTheFirstWorkerAreThoseOfAllThatJoin) {
@@ -104,7 +106,8 @@ TEST_F(ConstantsTest, OffersOfParametersComeAfterThem) {
   EXPECT_THAT(connection->Initialize(session, {1, 2, 3}),
               IsError(Reason::kNotInitialized, HasSubstr("no values for the model's 3 constants")));
   EXPECT_THAT(connection->PullConstants(session, 25), IsError(Reason::kNotInitialized, _));
-  const auto offered = connection->OfferConstants(session, held.memory());
+  const auto offered =
+      connection->OfferConstants(session, ChecksumOf(held.memory()), held.memory());
   ASSERT_THAT(offered, IsOk());
   EXPECT_EQ(*offered, ChecksumOf(held.memory()));
   EXPECT_THAT(connection->Initialize(session, {1, 2, 3}), IsOk());
@@ -116,15 +119,16 @@ TEST_F(ConstantsTest, AnOfferOfAnotherSizeIsRefusedAndTheNextOneCounts) {
   ConstantMemory fewer = held.memory();
   fewer.pop_back();
   fewer.pop_back();
-  EXPECT_THAT(connection->OfferConstants(session, fewer),
+  EXPECT_THAT(connection->OfferConstants(session, ChecksumOf(fewer), fewer),
               IsError(Reason::kBadArgument, HasSubstr("24 bytes, and the constants of the layout "
                                                       "have 25")));
   ConstantMemory more = held.memory();
   more.push_back(more.front());
-  EXPECT_THAT(connection->OfferConstants(session, more),
+  EXPECT_THAT(connection->OfferConstants(session, ChecksumOf(more), more),
               IsError(Reason::kBadArgument, HasSubstr("have 25")));
-  EXPECT_THAT(connection->OfferConstants(session, held.memory()), IsOk());
-  EXPECT_THAT(connection->OfferConstants(SessionId(77), held.memory()),
+  EXPECT_THAT(connection->OfferConstants(session, ChecksumOf(held.memory()), held.memory()),
+              IsOk());
+  EXPECT_THAT(connection->OfferConstants(SessionId(77), 0, held.memory()),
               IsError(Reason::kUnknownSession, _));
 }
 
@@ -136,14 +140,38 @@ TEST_F(ConstantsTest, AnOfferThatBreaksOffGivesWayToTheNext) {
   v1::OfferConstantsResponse response;
   const auto broken = world_.stub().OfferConstants(context.get(), &response);
   v1::OfferConstantsRequest message;
-  message.set_session(session.value());
+  message.mutable_header()->set_session(session.value());
   ASSERT_TRUE(broken->Write(message));
   message.set_data("1234");
   ASSERT_TRUE(broken->Write(message));
   const auto [second, other] = JoinOnly("b");
   context->TryCancel();
-  EXPECT_THAT(second->OfferConstants(other, held.memory()), IsOk());
+  EXPECT_THAT(second->OfferConstants(other, ChecksumOf(held.memory()), held.memory()), IsOk());
   EXPECT_EQ(broken->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(ConstantsTest, AByteThatIsDamagedOnItsWayIsNoConstant) {
+  Held held = {{3, 1, 2}, true};
+  const auto [connection, session] = JoinOnly("a");
+  const uint64_t sent = ChecksumOf(held.memory());
+  held.order[1] = 9;
+  EXPECT_THAT(connection->OfferConstants(session, sent, held.memory()),
+              IsError(Reason::kCorruptChunk, HasSubstr("damaged")));
+  EXPECT_THAT(connection->PullConstants(session, 25), IsError(Reason::kNotInitialized, _));
+}
+
+// Its parameters may belong to its constants, which are not the job's.
+TEST_F(ConstantsTest, TheParametersAreThoseOfTheWorkerWhoseConstantsAreTheJobs) {
+  Held first = {{3, 1, 2}, true};
+  Held second = {{7, 8, 9}, false};
+  const auto [connection, session] = JoinOnly("a");
+  ASSERT_THAT(connection->OfferConstants(session, ChecksumOf(first.memory()), first.memory()),
+              IsOk());
+  std::thread other([&] { EXPECT_THAT(Join("b", second), IsOk()); });
+  ASSERT_TRUE(world_.Await([&] { return world_.shard().Describe().waiting_pulls == 1; }));
+  EXPECT_THAT(connection->Initialize(session, {5, 6, 7}), IsOk());
+  other.join();
+  EXPECT_THAT(parameters_, ElementsAre(5, 6, 7));
 }
 
 TEST_F(ConstantsTest, AnotherModelIsRefusedByTheNameOfTheTensor) {
