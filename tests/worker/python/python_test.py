@@ -328,7 +328,7 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
                 steps = 6 if "--mode=async" not in flags else 12
                 self.assertEqual([int(batches), int(batches_again)], [steps, 2 * steps])
                 code = ("import scenarios, sluice, sys; state = sluice.load_checkpoint(sys.argv[1]); "
-                        "model = scenarios.Carrying(); model.load_state_dict(state); print(scenarios.digest(state))")
+                        "model = scenarios.Carrying(); model.repeated = model.repeated.clone(); model.load_state_dict(state); print(scenarios.digest(state))")
                 loaded = subprocess.run([PYTHON, "-c", code, folder], env={**ENVIRONMENT, "PYTHONPATH": f"{PACKAGE}:{HERE}"},
                                         capture_output=True, text=True, check=False)
                 self.assertEqual(loaded.stdout.strip(), end, loaded.stderr)

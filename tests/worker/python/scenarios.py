@@ -1066,7 +1066,7 @@ def carries_constants(job):
 
 def digest(state):
     """Of the bits of all tensors, so that two models with the same have them equal, down to the sign of 0."""
-    return zlib.crc32(b"".join(state[name].detach().contiguous().numpy().tobytes() for name in sorted(state)))
+    return zlib.crc32(b"".join(state[name].detach().resolve_conj().contiguous().numpy().tobytes() for name in sorted(state)))
 
 
 class Carrying(nn.Module):
