@@ -60,12 +60,12 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
  private:
   void Begin(bool ok) {
     v1::OfferConstantsRequest first;
-    if (!ok || !DecodeMessage(message_, &first) ||
-        first.message_case() != v1::OfferConstantsRequest::kSession) {
+    if (!ok || !DecodeMessage(message_, &first) || !first.has_header()) {
       return Answer(
-          MakeError(Reason::kMissingHeader, "the offer has no session; send it before the bytes"));
+          MakeError(Reason::kMissingHeader, "the offer has no header; send it before the bytes"));
     }
-    const SessionId session(first.session());
+    const SessionId session(first.header().session());
+    checksum_ = first.header().checksum();
     const auto judged = shard_.JudgeOffer(session);
     if (!judged.ok()) return Answer(judged.status());
     wanted_ = shard_.layout();
@@ -111,9 +111,9 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   }
 
   absl::Status WrongSize(uint64_t found, absl::string_view unit) const {
-    return MakeError(Reason::kBadArgument, absl::StrCat("the offer has ", found, " ", unit,
-                                                        ", and the constants of the layout have ",
-                                                        BytesOf(wanted_->constants())));
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("the offer has ", found, " ", unit,
+                                  ", and the constants of the layout have ", size_));
   }
 
   // From here only the task answers. So the call keeps its turn until the values are saved.

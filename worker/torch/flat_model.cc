@@ -280,7 +280,9 @@ void FlatModel::ScatterConstants() {
 }
 
 void FlatModel::WarnOfChanges() {
-  if (warned_ || (++looks_ & (looks_ - 1)) != 0) return;
+  ++looks_;
+  const bool is_power_of_two = (looks_ & (looks_ - 1)) == 0;
+  if (warned_ || !is_power_of_two) return;
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < constants_.size() && !warned_; ++i) {
     const Constant& constant = constants_[i];
