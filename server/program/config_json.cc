@@ -26,7 +26,7 @@ v1::ServerLimits LimitsOf(const ServerOptions& options) {
   limits.set_tensor_name_bytes(Layout::kMaxNameBytes);
   limits.set_dimensions(Layout::kMaxDimensions);
   limits.set_join_bytes(kMaxJoinBytes);
-  *limits.mutable_join_time() = ToProto(options.limits.join);
+  *limits.mutable_join_time() = ToProto(options.limits.request);
   limits.set_workers(options.shard.max_sessions);
   limits.set_worker_name_bytes(kMaxWorkerName);
   limits.set_bytes_in_flight(options.shard.max_in_flight_bytes);

@@ -6,9 +6,9 @@
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
-#include "common/wire/caller.h"
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
+#include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
 #include "server/rpc/access/observer.h"
 #include "server/rpc/constants.h"
@@ -38,12 +38,9 @@ absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
 
 class GrpcParameterService final : public RawParameterServer {
  public:
-  GrpcParameterService(std::string token, TransformRegistry transforms, absl::Duration join_time,
-                       JobServers servers, std::shared_ptr<ConstantStore> constants, Shard& shard)
-      : token_(std::move(token)),
-        transforms_(std::move(transforms)),
-        join_time_(join_time),
-        shard_(shard) {
+  GrpcParameterService(TransformRegistry transforms, absl::Duration join_time, JobServers servers,
+                       std::shared_ptr<ConstantStore> constants, Shard& shard)
+      : transforms_(std::move(transforms)), join_time_(join_time), shard_(shard) {
     resources_.servers = std::move(servers);
     resources_.constants = std::move(constants);
   }
@@ -51,67 +48,54 @@ class GrpcParameterService final : public RawParameterServer {
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Join(CallbackServerContext* context,
                                                    const grpc::ByteBuffer* bytes) override {
     using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
-    absl::Status allowed = Authorize(*context);
-    if (!allowed.ok()) return new Refused(allowed);
     const auto request = Decode<v1::JoinRequest>(*bytes);
-    allowed = request.ok() ? CheckMayJoin(*context, *request, shard_) : request.status();
+    const absl::Status allowed =
+        request.ok() ? CheckMayJoin(*context, *request, shard_) : request.status();
     if (!allowed.ok()) return new Refused(allowed);
     return ServeJoin(*request, context->peer(), resources_, shard_);
   }
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* JoinInParts(
       CallbackServerContext* context) override {
-    return IfAllowed(*context, [&] {
-      const auto may_join = [this, context](const v1::JoinRequest& request) {
-        return CheckMayJoin(*context, request, shard_);
-      };
-      Turns& turns = MayTrain(*context) ? workers_turns_ : observers_turns_;
-      return ServeJoinInParts({context->peer(), may_join, turns, join_time_}, resources_, shard_);
-    });
+    const auto may_join = [this, context](const v1::JoinRequest& request) {
+      return CheckMayJoin(*context, request, shard_);
+    };
+    Turns& turns = MayTrain(*context) ? workers_turns_ : observers_turns_;
+    return ServeJoinInParts({context->peer(), may_join, turns, join_time_}, resources_, shard_);
   }
 
-  grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
+  grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* /*context*/,
                                                               grpc::ByteBuffer* response) override {
-    return IfAllowed(*context, [&] {
-      const auto ready = [this] { return CheckHasConstants(*resources_.constants, shard_); };
-      return ServeInitialize(response, transforms_, &resources_.offers, ready, shard_);
-    });
+    const auto ready = [this] { return CheckHasConstants(*resources_.constants, shard_); };
+    return ServeInitialize(response, transforms_, &resources_.offers, ready, shard_);
   }
 
-  grpc::ServerReadReactor<grpc::ByteBuffer>* OfferConstants(CallbackServerContext* context,
+  grpc::ServerReadReactor<grpc::ByteBuffer>* OfferConstants(CallbackServerContext* /*context*/,
                                                             grpc::ByteBuffer* response) override {
-    return IfAllowed(*context, [&] {
-      return ServeOfferConstants(response, resources_.constant_offers, *resources_.constants,
-                                 shard_);
-    });
+    return ServeOfferConstants(response, resources_.constant_offers, *resources_.constants, shard_);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullConstants(
       CallbackServerContext* context, const grpc::ByteBuffer* bytes) override {
     using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
-    absl::Status allowed = Authorize(*context);
-    if (!allowed.ok()) return new Refused(allowed);
     const auto request = Decode<v1::PullConstantsRequest>(*bytes);
     if (!request.ok()) return new Refused(request.status());
     const SessionId session(request->session());
-    allowed = CheckMayUse(*context, session, resources_.owners);
+    const absl::Status allowed = CheckMayUse(*context, session, resources_.owners);
     if (!allowed.ok()) return new Refused(allowed);
     return ServePullConstants(session, *resources_.constants, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushGradients(CallbackServerContext* context,
                                                            grpc::ByteBuffer* response) override {
-    return IfAllowed(*context, [&] {
-      return ServePush(context, response, resources_.memories, resources_.lanes.pushes, transforms_,
-                       shard_);
-    });
+    return ServePush(context, response, resources_.memories, resources_.lanes.pushes, transforms_,
+                     shard_);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request) override {
     using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
-    absl::Status allowed = Authorize(*context);
-    if (allowed.ok()) allowed = CheckMayPull(*context, *request, resources_.owners);
+    const absl::Status allowed = CheckMayPull(*context, *request, resources_.owners);
     if (!allowed.ok()) return new Refused(allowed);
     return ServePull(*context, *request, resources_.pulls, resources_.chunks,
                      resources_.lanes.pulls, resources_.memories, shard_);
@@ -119,31 +103,27 @@ class GrpcParameterService final : public RawParameterServer {
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushPull(CallbackServerContext* context,
                                                       grpc::ByteBuffer* response) override {
-    return IfAllowed(*context, [&] {
-      return ServePushPull(*context, response, resources_.pulls, resources_.chunks,
-                           resources_.memories, transforms_, shard_);
-    });
+    return ServePushPull(*context, response, resources_.pulls, resources_.chunks,
+                         resources_.memories, transforms_, shard_);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullRows(CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request) override {
-    absl::Status allowed = Authorize(*context);
-    if (allowed.ok()) allowed = CheckMayPullRows(*context, *request, resources_.owners);
+    const absl::Status allowed = CheckMayPullRows(*context, *request, resources_.owners);
     if (!allowed.ok()) {
       return new RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(allowed);
     }
     return ServePullRows(*context, *request, resources_.pulls, transforms_, shard_);
   }
 
-  grpc::ServerReadReactor<grpc::ByteBuffer>* PushLane(CallbackServerContext* context,
+  grpc::ServerReadReactor<grpc::ByteBuffer>* PushLane(CallbackServerContext* /*context*/,
                                                       grpc::ByteBuffer* response) override {
-    return IfAllowed(*context, [&] { return ServePushLane(response, resources_.lanes, shard_); });
+    return ServePushLane(response, resources_.lanes, shard_);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullLane(CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request) override {
-    return IfAllowed(*context,
-                     [&] { return ServePullLane(*context, *request, resources_.lanes, shard_); });
+    return ServePullLane(*context, *request, resources_.lanes, shard_);
   }
 
   grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,
@@ -169,15 +149,6 @@ class GrpcParameterService final : public RawParameterServer {
   }
 
  private:
-  absl::Status Authorize(const CallbackServerContext& context) const {
-    return CheckToken(context, token_);
-  }
-
-  template <typename Serve>
-  auto IfAllowed(const CallbackServerContext& context, Serve serve) const -> decltype(serve()) {
-    return ServeIfAllowed(context, token_, std::move(serve));
-  }
-
   static absl::optional<StepMeasurement> MeasurementOf(const v1::HeartbeatRequest& request) {
     if (!request.has_measurement()) return absl::nullopt;
     const v1::StepMeasurement& measurement = request.measurement();
@@ -187,12 +158,10 @@ class GrpcParameterService final : public RawParameterServer {
 
   absl::Status AnswerHeartbeat(const CallbackServerContext& context, const grpc::ByteBuffer& bytes,
                                grpc::ByteBuffer& answer) {
-    absl::Status allowed = Authorize(context);
-    if (!allowed.ok()) return allowed;
     const auto request = Decode<v1::HeartbeatRequest>(bytes);
     if (!request.ok()) return request.status();
     const SessionId session(request->session());
-    allowed = CheckMayUse(context, session, resources_.owners);
+    absl::Status allowed = CheckMayUse(context, session, resources_.owners);
     if (allowed.ok()) allowed = CheckMayReport(context, *request);
     if (!allowed.ok()) return allowed;
     const absl::StatusOr<Step> step = shard_.Heartbeat(session, MeasurementOf(*request));
@@ -206,12 +175,10 @@ class GrpcParameterService final : public RawParameterServer {
 
   absl::Status AnswerLeave(const CallbackServerContext& context, const grpc::ByteBuffer& bytes,
                            grpc::ByteBuffer& answer) {
-    absl::Status allowed = Authorize(context);
-    if (!allowed.ok()) return allowed;
     const auto request = Decode<v1::LeaveRequest>(bytes);
     if (!request.ok()) return request.status();
     const SessionId session(request->session());
-    allowed = CheckMayUse(context, session, resources_.owners);
+    absl::Status allowed = CheckMayUse(context, session, resources_.owners);
     if (allowed.ok()) allowed = CheckMayReport(context, *request);
     if (!allowed.ok()) return allowed;
     const Farewell farewell = {{request->results().begin(), request->results().end()},
@@ -224,7 +191,6 @@ class GrpcParameterService final : public RawParameterServer {
     return absl::OkStatus();
   }
 
-  const std::string token_;
   const TransformRegistry transforms_;
   const absl::Duration join_time_;  // in which the parts of a request to join must come
   Shard& shard_;
@@ -235,10 +201,12 @@ class GrpcParameterService final : public RawParameterServer {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcParameterService(
-    std::string token, TransformRegistry transforms, absl::Duration join_time, JobServers servers,
-    std::shared_ptr<ConstantStore> constants, Shard& shard) {
-  return std::make_unique<GrpcParameterService>(std::move(token), std::move(transforms), join_time,
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(TransformRegistry transforms,
+                                                        absl::Duration join_time,
+                                                        JobServers servers,
+                                                        std::shared_ptr<ConstantStore> constants,
+                                                        Shard& shard) {
+  return std::make_unique<GrpcParameterService>(std::move(transforms), join_time,
                                                 std::move(servers), std::move(constants), shard);
 }
 

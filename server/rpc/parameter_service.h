@@ -1,4 +1,4 @@
-// The ParameterServer service: checks each caller's token and role, then starts the call's handler.
+// The ParameterServer service: checks what an observer may do, then starts the call's handler.
 
 #ifndef SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_
 #define SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_
@@ -16,13 +16,14 @@
 
 namespace sluice {
 
-// Callers must present `token`, unless it is empty. Workers may use the encodings whose transforms
-// `transforms` has. The parts of a request to join must come within `join_time`. `servers` is null
-// if there is one server. `constants` is not null. The gRPC server calls the service from many
-// threads. `shard` outlives it.
-std::unique_ptr<grpc::Service> MakeGrpcParameterService(
-    std::string token, TransformRegistry transforms, absl::Duration join_time, JobServers servers,
-    std::shared_ptr<ConstantStore> constants, Shard& shard);
+// Workers may use the encodings whose transforms `transforms` has. The parts of a request to join
+// must come within `join_time`. `servers` is null if there is one server. `constants` is not null.
+// The gRPC server calls the service from many threads. `shard` outlives it.
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(TransformRegistry transforms,
+                                                        absl::Duration join_time,
+                                                        JobServers servers,
+                                                        std::shared_ptr<ConstantStore> constants,
+                                                        Shard& shard);
 
 }  // namespace sluice
 

@@ -1,18 +1,11 @@
 // The ParameterServer service with raw messages, which the first server and those that hold a
-// stripe implement: all calls get their messages as bytes, and decode them once the caller's token
-// was checked.
+// stripe implement: all calls get their messages as bytes.
 
 #ifndef SLUICE_SERVER_RPC_RAW_CALLS_H_
 #define SLUICE_SERVER_RPC_RAW_CALLS_H_
 
 #include <grpcpp/grpcpp.h>
 
-#include <string>
-#include <type_traits>
-
-#include "absl/status/status.h"
-#include "common/wire/caller.h"
-#include "common/wire/refused_stream.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
@@ -32,15 +25,6 @@ using RawParameterServer = RawTensorCalls<v1::ParameterServer::WithRawCallbackMe
                 v1::ParameterServer::WithRawCallbackMethod_Heartbeat<
                     v1::ParameterServer::WithRawCallbackMethod_Leave<
                         v1::ParameterServer::Service>>>>>>>;
-
-// Returns the reactor that `serve` makes, or one that refuses a caller without `token`.
-template <typename Serve>
-auto ServeIfAllowed(const grpc::CallbackServerContext& context, const std::string& token,
-                    Serve serve) -> decltype(serve()) {
-  const absl::Status allowed = CheckToken(context, token);
-  if (allowed.ok()) return serve();
-  return new RefusedStream<std::remove_pointer_t<decltype(serve())>>(allowed);
-}
 
 }  // namespace sluice
 

@@ -39,18 +39,22 @@ constexpr char kHealth[] = "grpc.health.v1.Health";
 // The services of a gRPC server.
 class Services {
  public:
+  // For callers that present the token, unless it is empty.
   template <typename Generated>
-  void Add(std::unique_ptr<grpc::Service> service) {
-    Add(Generated::service_full_name(), std::move(service));
+  void Add(std::unique_ptr<grpc::Service> service, std::string token) {
+    services_.push_back({Generated::service_full_name(), std::move(service), std::move(token),
+                         absl::OkStatus(), ""});
   }
+  // For all.
   void Add(std::string name, std::unique_ptr<grpc::Service> service) {
-    services_.push_back({std::move(name), std::move(service), absl::OkStatus(), ""});
+    services_.push_back({std::move(name), std::move(service), "", absl::OkStatus(), ""});
   }
-  // Of this service only the method `served` is served; calls of all others end with `refusal`.
+  // For all. Of this service only the method `served` is served; calls of all others end with
+  // `refusal`.
   template <typename Generated>
   void AddPart(std::unique_ptr<grpc::Service> service, const absl::Status& refusal,
                const std::string& served) {
-    services_.push_back({Generated::service_full_name(), std::move(service), refusal, served});
+    services_.push_back({Generated::service_full_name(), std::move(service), "", refusal, served});
   }
 
   // The last to be added. Describes all.
@@ -64,14 +68,14 @@ class Services {
     Add(kV1Alpha, std::move(versions[1]));
   }
 
-  void Register(RoleCheck roles, grpc::ServerBuilder& builder) {
+  void Register(RoleCheck roles, absl::Duration request, grpc::ServerBuilder& builder) {
     PublicDescriptors descriptors;
     const google::protobuf::DescriptorPool pool(&descriptors);
     for (const Named& one : services_) {
       const auto* const described = pool.FindServiceByName(one.name);
       CHECK(described != nullptr) << one.name;
-      checked_.push_back(
-          MakeCheckedService(*one.service, *described, roles, one.refusal, one.served));
+      checked_.push_back(MakeCheckedService(*one.service, *described, {roles, one.token}, request,
+                                            one.refusal, one.served));
       builder.RegisterService(checked_.back().get());
     }
     unknown_ = MakeUnknownMethods(roles);
@@ -82,6 +86,7 @@ class Services {
   struct Named {
     std::string name;
     std::unique_ptr<grpc::Service> service;
+    std::string token;
     absl::Status refusal;
     std::string served;
   };
@@ -120,7 +125,8 @@ class GrpcServerOnAddress final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kPeerTimeout));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
     builder.SetContextAllocator(std::make_unique<CountedContexts>(calls_));
-    services_.Register(UsesTls(options) ? RoleCheck::kOn : RoleCheck::kOff, builder);
+    services_.Register(UsesTls(options) ? RoleCheck::kOn : RoleCheck::kOff, options.limits.request,
+                       builder);
     return Serve(*std::move(listening), options, builder);
   }
 
@@ -221,15 +227,16 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
   if (holders != nullptr) {
     servers = [holders] { return holders->Addresses(); };
     shard.DescribeServersWith([holders] { return holders->Describe(); });
-    services.Add<v1::Sequencer>(MakeGrpcSequencer(options.token, *holders));
+    services.Add<v1::Sequencer>(MakeGrpcSequencer(*holders), options.token);
   }
   auto constants = options.constants;
   if (constants == nullptr) constants = std::make_shared<ConstantStore>("", "");
-  services.Add<v1::ParameterServer>(MakeGrpcParameterService(options.token, options.transforms,
-                                                             options.limits.join, servers,
-                                                             std::move(constants), shard));
-  services.Add<v1::Admin>(MakeGrpcAdmin(options.token, shard, *watches, durable));
-  services.Add<v1::Inspector>(MakeGrpcInspector(shard, *watches, durable));
+  services.Add<v1::ParameterServer>(
+      MakeGrpcParameterService(options.transforms, options.limits.request, servers,
+                               std::move(constants), shard),
+      options.token);
+  services.Add<v1::Admin>(MakeGrpcAdmin(shard, *watches, durable), options.token);
+  services.Add(v1::Inspector::service_full_name(), MakeGrpcInspector(shard, *watches, durable));
   const auto drains = [&shard] { return shard.Describe().phase == Phase::kDraining; };
   services.Add(kHealth, MakeGrpcHealth(drains, *watches));
   services.AddReflection();
@@ -247,8 +254,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOp
                                                               HeldStripe& stripe) {
   auto watches = std::make_unique<OpenWatches>();
   Services services;
-  services.Add<v1::ParameterServer>(
-      MakeGrpcStripeService(options.token, options.transforms, first_server, stripe));
+  services.Add<v1::ParameterServer>(MakeGrpcStripeService(options.transforms, first_server, stripe),
+                                    options.token);
   const absl::Status elsewhere = MakeError(
       Reason::kNotFirstServer,
       absl::StrCat(

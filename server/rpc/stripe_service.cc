@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/wire/refused_stream.h"
 #include "server/rpc/access/observer.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/lane.h"
@@ -18,10 +19,8 @@ namespace {
 
 class GrpcStripeService final : public RawParameterServer {
  public:
-  GrpcStripeService(std::string token, TransformRegistry transforms, std::string first_server,
-                    HeldStripe& stripe)
-      : token_(std::move(token)),
-        transforms_(std::move(transforms)),
+  GrpcStripeService(TransformRegistry transforms, std::string first_server, HeldStripe& stripe)
+      : transforms_(std::move(transforms)),
         first_server_(std::move(first_server)),
         stripe_(stripe) {
     // An observer joins at the first server, so no connection here is the one of its Join.
@@ -35,83 +34,71 @@ class GrpcStripeService final : public RawParameterServer {
   using Context = grpc::CallbackServerContext;
   using Bytes = grpc::ByteBuffer;
 
-  grpc::ServerReadReactor<Bytes>* InitializeParams(Context* context, Bytes* response) override {
-    return ServeIfAllowed(*context, token_, [&] {
-      return ServeInitialize(response, transforms_, nullptr, nullptr, stripe_);
-    });
+  grpc::ServerReadReactor<Bytes>* InitializeParams(Context* /*context*/, Bytes* response) override {
+    return ServeInitialize(response, transforms_, nullptr, nullptr, stripe_);
   }
 
   grpc::ServerReadReactor<Bytes>* PushGradients(Context* context, Bytes* response) override {
-    return ServeIfAllowed(*context, token_, [&] {
-      return ServePush(context, response, resources_.memories, resources_.lanes.pushes, transforms_,
-                       stripe_);
-    });
+    return ServePush(context, response, resources_.memories, resources_.lanes.pushes, transforms_,
+                     stripe_);
   }
 
   grpc::ServerWriteReactor<Bytes>* PullParams(Context* context, const Bytes* request) override {
-    absl::Status allowed = CheckToken(*context, token_);
-    if (allowed.ok()) allowed = CheckMayPull(*context, *request, resources_.owners);
+    const absl::Status allowed = CheckMayPull(*context, *request, resources_.owners);
     if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(allowed);
     return ServePull(*context, *request, resources_.pulls, resources_.chunks,
                      resources_.lanes.pulls, resources_.memories, stripe_);
   }
 
   grpc::ServerWriteReactor<Bytes>* PullRows(Context* context, const Bytes* request) override {
-    absl::Status allowed = CheckToken(*context, token_);
-    if (allowed.ok()) allowed = CheckMayPullRows(*context, *request, resources_.owners);
+    const absl::Status allowed = CheckMayPullRows(*context, *request, resources_.owners);
     if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(allowed);
     return ServePullRows(*context, *request, resources_.pulls, transforms_, stripe_);
   }
 
-  grpc::ServerReadReactor<Bytes>* PushLane(Context* context, Bytes* response) override {
-    return ServeIfAllowed(*context, token_,
-                          [&] { return ServePushLane(response, resources_.lanes, stripe_); });
+  grpc::ServerReadReactor<Bytes>* PushLane(Context* /*context*/, Bytes* response) override {
+    return ServePushLane(response, resources_.lanes, stripe_);
   }
 
   grpc::ServerWriteReactor<Bytes>* PullLane(Context* context, const Bytes* request) override {
-    return ServeIfAllowed(*context, token_, [&] {
-      return ServePullLane(*context, *request, resources_.lanes, stripe_);
-    });
+    return ServePullLane(*context, *request, resources_.lanes, stripe_);
   }
 
-  grpc::ServerWriteReactor<Bytes>* Join(Context* context, const Bytes* /*bytes*/) override {
-    return Refuse<grpc::ServerWriteReactor<Bytes>>(*context);
+  grpc::ServerWriteReactor<Bytes>* Join(Context* /*context*/, const Bytes* /*bytes*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>();
   }
-  grpc::ServerBidiReactor<Bytes, Bytes>* JoinInParts(Context* context) override {
-    return Refuse<grpc::ServerBidiReactor<Bytes, Bytes>>(*context);
+  grpc::ServerBidiReactor<Bytes, Bytes>* JoinInParts(Context* /*context*/) override {
+    return Refuse<grpc::ServerBidiReactor<Bytes, Bytes>>();
   }
-  grpc::ServerReadReactor<Bytes>* OfferConstants(Context* context, Bytes* /*response*/) override {
-    return Refuse<grpc::ServerReadReactor<Bytes>>(*context);
+  grpc::ServerReadReactor<Bytes>* OfferConstants(Context* /*context*/,
+                                                 Bytes* /*response*/) override {
+    return Refuse<grpc::ServerReadReactor<Bytes>>();
   }
-  grpc::ServerWriteReactor<Bytes>* PullConstants(Context* context,
+  grpc::ServerWriteReactor<Bytes>* PullConstants(Context* /*context*/,
                                                  const Bytes* /*request*/) override {
-    return Refuse<grpc::ServerWriteReactor<Bytes>>(*context);
+    return Refuse<grpc::ServerWriteReactor<Bytes>>();
   }
-  grpc::ServerUnaryReactor* Heartbeat(Context* context, const Bytes* /*request*/,
+  grpc::ServerUnaryReactor* Heartbeat(Context* /*context*/, const Bytes* /*request*/,
                                       Bytes* /*response*/) override {
-    return Refuse<grpc::ServerUnaryReactor>(*context);
+    return Refuse<grpc::ServerUnaryReactor>();
   }
-  grpc::ServerReadReactor<Bytes>* PushPull(Context* context, Bytes* /*response*/) override {
-    return Refuse<grpc::ServerReadReactor<Bytes>>(*context);
+  grpc::ServerReadReactor<Bytes>* PushPull(Context* /*context*/, Bytes* /*response*/) override {
+    return Refuse<grpc::ServerReadReactor<Bytes>>();
   }
-  grpc::ServerUnaryReactor* Leave(Context* context, const Bytes* /*request*/,
+  grpc::ServerUnaryReactor* Leave(Context* /*context*/, const Bytes* /*request*/,
                                   Bytes* /*response*/) override {
-    return Refuse<grpc::ServerUnaryReactor>(*context);
+    return Refuse<grpc::ServerUnaryReactor>();
   }
 
  private:
   template <typename Reactor>
-  Reactor* Refuse(const Context& context) const {
-    absl::Status why = CheckToken(context, token_);
-    if (why.ok()) {
-      why = MakeError(Reason::kNotFirstServer,
-                      absl::StrCat("this server holds a stripe only; call the first server, at ",
-                                   first_server_));
-    }
-    return new RefusedStream<Reactor>(why);
+  Reactor* Refuse() const {
+    return new RefusedStream<Reactor>(
+        MakeError(Reason::kNotFirstServer,
+                  absl::StrCat("this server holds a stripe only; call the first server, at ",
+                               first_server_)));
   }
 
-  const std::string token_;
   const TransformRegistry transforms_;
   const std::string first_server_;
   HeldStripe& stripe_;
@@ -120,11 +107,10 @@ class GrpcStripeService final : public RawParameterServer {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcStripeService(std::string token,
-                                                     TransformRegistry transforms,
+std::unique_ptr<grpc::Service> MakeGrpcStripeService(TransformRegistry transforms,
                                                      std::string first_server, HeldStripe& stripe) {
-  return std::make_unique<GrpcStripeService>(std::move(token), std::move(transforms),
-                                             std::move(first_server), stripe);
+  return std::make_unique<GrpcStripeService>(std::move(transforms), std::move(first_server),
+                                             stripe);
 }
 
 }  // namespace sluice

@@ -14,11 +14,9 @@
 
 namespace sluice {
 
-// Callers must present `token`, unless it is empty. NOT_FIRST_SERVER names `first_server`, an
-// address. The service listens to the sessions of `stripe`, which outlives it and executes its
-// first command later.
-std::unique_ptr<grpc::Service> MakeGrpcStripeService(std::string token,
-                                                     TransformRegistry transforms,
+// NOT_FIRST_SERVER names `first_server`, an address. The service listens to the sessions of
+// `stripe`, which outlives it and executes its first command later.
+std::unique_ptr<grpc::Service> MakeGrpcStripeService(TransformRegistry transforms,
                                                      std::string first_server, HeldStripe& stripe);
 
 }  // namespace sluice

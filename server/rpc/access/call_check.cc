@@ -22,10 +22,12 @@ absl::Status CheckMetadata(const grpc::ServerContextBase& context, absl::string_
 }  // namespace
 
 absl::Status CheckCall(const grpc::ServerContextBase& context, absl::string_view method,
-                       Roles may_call, RoleCheck roles) {
-  const absl::Status small = CheckMetadata(context, method);
-  if (!small.ok() || roles == RoleCheck::kOff) return small;
-  return CheckMay(RolesOf(context), method, may_call);
+                       Roles may_call, const CallerCheck& check) {
+  absl::Status may = CheckMetadata(context, method);
+  if (may.ok() && check.roles == RoleCheck::kOn) {
+    may = CheckMay(RolesOf(context), method, may_call);
+  }
+  return may.ok() ? CheckToken(context, check.token) : may;
 }
 
 }  // namespace sluice

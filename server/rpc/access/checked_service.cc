@@ -3,15 +3,21 @@
 #include <glog/logging.h>
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/error.h"
+#include "common/wire/deadline.h"
 #include "common/wire/refused_stream.h"
 #include "server/rpc/access/method_roles.h"
 
@@ -31,7 +37,8 @@ void Refuse(const MethodHandler::HandlerParameter& call, const absl::Status& why
   refusal.RunHandler(call);
 }
 
-// Receives the one request of a call, then hands both to the call's handler. Deletes itself.
+// Receives the one request of a call, then hands both to the call's handler. A call whose request
+// does not come in time ends: what gRPC holds of it is then free.
 class RequestArrival final : public grpc_completion_queue_functor {
  public:
   RequestArrival(const MethodHandler::HandlerParameter& call, MethodHandler& handler)
@@ -40,17 +47,51 @@ class RequestArrival final : public grpc_completion_queue_functor {
     inlineable = true;  // as gRPC's own step from a new call to its handler
   }
 
-  void Start() {
+  static void Start(const MethodHandler::HandlerParameter& call, MethodHandler& handler,
+                    absl::Duration most) {
+    const auto arrival = std::make_shared<RequestArrival>(call, handler);
+    arrival->self_ = arrival;
     grpc_op receive = {};
     receive.op = GRPC_OP_RECV_MESSAGE;
-    receive.data.recv_message.recv_message = &request_;
-    CHECK_EQ(grpc_call_start_batch(call_.call->call(), &receive, 1, this, nullptr), GRPC_CALL_OK);
+    receive.data.recv_message.recv_message = &arrival->request_;
+    CHECK_EQ(grpc_call_start_batch(call.call->call(), &receive, 1, arrival.get(), nullptr),
+             GRPC_CALL_OK);
+    arrival->EndAfter(most, arrival);
   }
 
  private:
-  static void Run(grpc_completion_queue_functor* self, int /*ok*/) {
-    const std::unique_ptr<RequestArrival> arrival(static_cast<RequestArrival*>(self));
-    arrival->GoOn();
+  static void Run(grpc_completion_queue_functor* functor, int /*ok*/) {
+    auto* const arrival = static_cast<RequestArrival*>(functor);
+    const std::shared_ptr<RequestArrival> self = std::move(arrival->self_);
+    {
+      absl::MutexLock lock(&self->mu_);
+      self->ended_ = true;
+      self->alarm_ = nullptr;
+      if (self->late_) return grpc_byte_buffer_destroy(self->request_);
+    }
+    self->GoOn();
+  }
+
+  // Mostly the request has come with the call.
+  void EndAfter(absl::Duration most, const std::shared_ptr<RequestArrival>& self) {
+    absl::MutexLock lock(&mu_);
+    if (ended_) return;
+    alarm_ = std::make_unique<grpc::Alarm>();
+    alarm_->Set(DeadlineAfter(most), [weak = std::weak_ptr<RequestArrival>(self), most](bool due) {
+      const auto arrival = weak.lock();
+      if (due && arrival != nullptr) arrival->EndLate(most);
+    });
+  }
+
+  void EndLate(absl::Duration most) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (ended_) return;
+      late_ = true;
+    }
+    Refuse(call_, absl::DeadlineExceededError(
+                      absl::StrCat("the call's request has not come within ",
+                                   absl::FormatDuration(most), "; send it with the call")));
   }
 
   void GoOn() {
@@ -67,16 +108,22 @@ class RequestArrival final : public grpc_completion_queue_functor {
 
   const MethodHandler::HandlerParameter call_;
   MethodHandler& handler_;
-  grpc_byte_buffer* request_ = nullptr;  // Deserialize() takes it
+  grpc_byte_buffer* request_ = nullptr;   // Deserialize() takes it
+  std::shared_ptr<RequestArrival> self_;  // until gRPC has called Run()
+  absl::Mutex mu_;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the wait for the request
+  bool late_ ABSL_GUARDED_BY(mu_) = false;   // the call was refused before
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mu_);
 };
 
 class CheckedHandler final : public MethodHandler {
  public:
-  CheckedHandler(std::string path, const MethodDescriptor& method, RoleCheck roles,
-                 absl::Status refusal, MethodHandler& handler)
+  CheckedHandler(std::string path, const MethodDescriptor& method, CallerCheck check,
+                 absl::Duration request, absl::Status refusal, MethodHandler& handler)
       : path_(std::move(path)),
         may_call_(RolesThatMayCall(path_)),
-        roles_(roles),
+        check_(std::move(check)),
+        request_(request),
         refusal_(std::move(refusal)),
         takes_one_request_(!method.client_streaming()),
         handler_(handler) {}
@@ -84,12 +131,12 @@ class CheckedHandler final : public MethodHandler {
   const char* path() const { return path_.c_str(); }
 
   void RunHandler(const HandlerParameter& call) override {
-    absl::Status allowed = CheckCall(*call.server_context, path_, may_call_, roles_);
+    absl::Status allowed = CheckCall(*call.server_context, path_, may_call_, check_);
     if (allowed.ok()) allowed = refusal_;
     if (!allowed.ok()) {
       Refuse(call, allowed);
     } else if (takes_one_request_) {
-      (new RequestArrival(call, handler_))->Start();
+      RequestArrival::Start(call, handler_, request_);
     } else {
       handler_.RunHandler(call);
     }
@@ -98,7 +145,8 @@ class CheckedHandler final : public MethodHandler {
  private:
   const std::string path_;
   const Roles may_call_;
-  const RoleCheck roles_;
+  const CallerCheck check_;
+  const absl::Duration request_;  // in which the one request must come
   const absl::Status refusal_;
   const bool takes_one_request_;
   MethodHandler& handler_;  // of the service that is checked
@@ -108,12 +156,12 @@ class CheckedHandler final : public MethodHandler {
 // only when its request has arrived.
 class CheckedService final : public grpc::Service {
  public:
-  CheckedService(grpc::Service& inner, const ServiceDescriptor& described, RoleCheck roles,
-                 const absl::Status& refusal, absl::string_view served) {
+  CheckedService(grpc::Service& inner, const ServiceDescriptor& described, const CallerCheck& check,
+                 absl::Duration request, const absl::Status& refusal, absl::string_view served) {
     for (int i = 0; i < described.method_count(); ++i) {
       const MethodDescriptor& method = *described.method(i);
       auto handler = std::make_unique<CheckedHandler>(
-          absl::StrCat("/", described.full_name(), "/", method.name()), method, roles,
+          absl::StrCat("/", described.full_name(), "/", method.name()), method, check, request,
           method.name() == served ? absl::OkStatus() : refusal, HandlerOf(inner, i));
       AddMethod(new grpc::internal::RpcServiceMethod(
           handler->path(), grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
@@ -136,7 +184,7 @@ class UnknownMethods final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const std::string& method = context->method();
-    absl::Status why = CheckCall(*context, method, RolesThatMayCall(method), roles_);
+    absl::Status why = CheckCall(*context, method, RolesThatMayCall(method), {roles_, ""});
     if (why.ok()) why = NoSuchMethod(method);
     return new RefusedStream<grpc::ServerGenericBidiReactor>(why);
   }
@@ -149,9 +197,10 @@ class UnknownMethods final : public grpc::CallbackGenericService {
 
 std::unique_ptr<grpc::Service> MakeCheckedService(grpc::Service& inner,
                                                   const ServiceDescriptor& described,
-                                                  RoleCheck roles, const absl::Status& refusal,
+                                                  const CallerCheck& check, absl::Duration request,
+                                                  const absl::Status& refusal,
                                                   absl::string_view served) {
-  return std::make_unique<CheckedService>(inner, described, roles, refusal, served);
+  return std::make_unique<CheckedService>(inner, described, check, request, refusal, served);
 }
 
 std::unique_ptr<grpc::CallbackGenericService> MakeUnknownMethods(RoleCheck roles) {

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/rpc/access/call_check.h"
 
 namespace sluice {
@@ -23,10 +24,12 @@ namespace sluice {
 // Returns a service with the methods of `inner`, to be registered in its place. `described` names
 // these methods in their order. `inner` outlives the service, and serves its methods by gRPC's
 // callbacks. A call that passes CheckCall() goes on in `inner`. A call that ends without the one
-// request that its method takes gets BAD_ARGUMENT. If `refusal` is an error, calls of all methods
-// but `served`, which pass CheckCall(), end with it.
+// request that its method takes gets BAD_ARGUMENT, and DEADLINE_EXCEEDED if that has not come
+// within `request`. If `refusal` is an error, calls of all methods but `served`, which pass
+// CheckCall(), end with it.
 std::unique_ptr<grpc::Service> MakeCheckedService(
-    grpc::Service& inner, const google::protobuf::ServiceDescriptor& described, RoleCheck roles,
+    grpc::Service& inner, const google::protobuf::ServiceDescriptor& described,
+    const CallerCheck& check, absl::Duration request,
     const absl::Status& refusal = absl::OkStatus(), absl::string_view served = "");
 
 // Answers calls of methods that no service has. The answer is the error of CheckCall(), if it has

@@ -27,8 +27,9 @@ struct RpcLimits {
   // Time for a new connection's handshakes (TLS and HTTP/2); after that it is closed. So is a
   // connection that has begun no call after twice that time.
   absl::Duration handshake = absl::Seconds(10);
-  // Time in which all parts of a request to join must come (JoinInParts). Tests set it.
-  absl::Duration join = absl::Seconds(60);
+  // Time in which the one request of a call must come, or all parts of a request to join
+  // (JoinInParts). Tests set it.
+  absl::Duration request = absl::Seconds(60);
   // Connections that may be open at once. The limit on open files may allow fewer, see
   // ConnectionsThatFit().
   int connections = 16384;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/wire/caller.h"
 #include "common/wire/messages.h"
 #include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
@@ -47,8 +46,8 @@ v1::Consistency WithBound(v1::Consistency rules, uint32_t workers) {
 
 class GrpcAdmin final : public v1::Admin::CallbackService {
  public:
-  GrpcAdmin(std::string token, Shard& shard, OpenWatches& watches, DurableDirectory* durable)
-      : token_(std::move(token)), shard_(shard), watches_(watches), commands_(shard, durable) {}
+  GrpcAdmin(Shard& shard, OpenWatches& watches, DurableDirectory* durable)
+      : shard_(shard), watches_(watches), commands_(shard, durable) {}
 
   grpc::ServerUnaryReactor* SetPolicy(CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
@@ -100,11 +99,6 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
                                            const v1::SaveCheckpointRequest*,
                                            v1::SaveCheckpointResponse* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    const absl::Status allowed = CheckToken(*context, token_);
-    if (!allowed.ok()) {
-      reactor->Finish(ToGrpcStatus(allowed));
-      return reactor;
-    }
     commands_.SaveCheckpoint([=](const absl::StatusOr<SavedCheckpoint>& saved) {
       if (saved.ok()) {
         response->set_step(saved->step.value());
@@ -124,18 +118,16 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   }
 
   grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(
-      CallbackServerContext* context, const v1::ReadLogsRequest* request) override {
-    absl::Status allowed = CheckToken(*context, token_);
-    allowed.Update(CheckReadLogs(*request));
+      CallbackServerContext* /*context*/, const v1::ReadLogsRequest* request) override {
+    const absl::Status allowed = CheckReadLogs(*request);
     if (!allowed.ok())
       return new RefusedStream<grpc::ServerWriteReactor<v1::ReadLogsResponse>>(allowed);
     return ServeLogs(*request, log_, watches_);
   }
 
   grpc::ServerWriteReactor<v1::CollectTraceResponse>* CollectTrace(
-      CallbackServerContext* context, const v1::CollectTraceRequest* request) override {
-    absl::Status allowed = CheckToken(*context, token_);
-    allowed.Update(CheckCollectTrace(*request));
+      CallbackServerContext* /*context*/, const v1::CollectTraceRequest* request) override {
+    absl::Status allowed = CheckCollectTrace(*request);
     if (allowed.ok() && shard_.trace() == nullptr) {
       allowed = absl::UnimplementedError("this server records no trace");
     }
@@ -148,12 +140,10 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   template <typename Act>
   grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, Act act) const {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    const absl::Status allowed = CheckToken(*context, token_);
-    reactor->Finish(ToGrpcStatus(allowed.ok() ? act() : allowed));
+    reactor->Finish(ToGrpcStatus(act()));
     return reactor;
   }
 
-  const std::string token_;
   Shard& shard_;
   OpenWatches& watches_;
   OperatorCommands commands_;
@@ -162,9 +152,9 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard, OpenWatches& watches,
+std::unique_ptr<grpc::Service> MakeGrpcAdmin(Shard& shard, OpenWatches& watches,
                                              DurableDirectory* durable) {
-  return std::make_unique<GrpcAdmin>(std::move(token), shard, watches, durable);
+  return std::make_unique<GrpcAdmin>(shard, watches, durable);
 }
 
 }  // namespace sluice

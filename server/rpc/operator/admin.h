@@ -1,4 +1,4 @@
-// The Admin service: checks the token and passes each call to the shard.
+// The Admin service: passes each call to the shard.
 // proto/sluice/v1/admin.proto defines the calls and their errors.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_ADMIN_H_
@@ -15,9 +15,9 @@
 
 namespace sluice {
 
-// Every caller must present `token`, unless it is empty. SaveCheckpoint saves in `durable`; if that
-// is null, it fails. All outlive the service, which the gRPC server calls from many threads.
-std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard, OpenWatches& watches,
+// SaveCheckpoint saves in `durable`; if that is null, it fails. All outlive the service, which the
+// gRPC server calls from many threads.
+std::unique_ptr<grpc::Service> MakeGrpcAdmin(Shard& shard, OpenWatches& watches,
                                              DurableDirectory* durable);
 
 }  // namespace sluice

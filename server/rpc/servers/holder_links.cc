@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/base/version.h"
-#include "common/wire/caller.h"
 #include "common/wire/field.h"
 #include "common/wire/status.h"
 #include "server/rpc/servers/queued_stream.h"
@@ -82,26 +81,17 @@ class FollowStream final : public QueuedStream<FollowReactor, v1::SequencerMessa
   std::shared_ptr<FollowStream> self_;  // until the call is done
 };
 
-class RefusedFollow final : public FollowReactor {
- public:
-  explicit RefusedFollow(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
-  void OnDone() override { delete this; }
-};
-
 class GrpcSequencer final : public v1::Sequencer::CallbackService {
  public:
-  GrpcSequencer(std::string token, HolderLinks& links) : token_(std::move(token)), links_(links) {}
+  explicit GrpcSequencer(HolderLinks& links) : links_(links) {}
 
-  FollowReactor* Follow(grpc::CallbackServerContext* context) override {
-    const absl::Status allowed = CheckToken(*context, token_);
-    if (!allowed.ok()) return new RefusedFollow(allowed);
+  FollowReactor* Follow(grpc::CallbackServerContext* /*context*/) override {
     const auto stream = std::make_shared<FollowStream>(links_);
     stream->Start();
     return stream.get();
   }
 
  private:
-  const std::string token_;
   HolderLinks& links_;
 };
 
@@ -272,8 +262,8 @@ v1::SequencerHello HolderLinks::Hello() const {
   return hello;
 }
 
-std::unique_ptr<grpc::Service> MakeGrpcSequencer(std::string token, HolderLinks& links) {
-  return std::make_unique<GrpcSequencer>(std::move(token), links);
+std::unique_ptr<grpc::Service> MakeGrpcSequencer(HolderLinks& links) {
+  return std::make_unique<GrpcSequencer>(links);
 }
 
 }  // namespace sluice

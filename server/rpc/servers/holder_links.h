@@ -104,8 +104,8 @@ class HolderLinks {
   std::string address_ ABSL_GUARDED_BY(mu_);  // empty: it does not listen yet
 };
 
-// The service. Holders must present `token`, unless it is empty. `links` outlives it.
-std::unique_ptr<grpc::Service> MakeGrpcSequencer(std::string token, HolderLinks& links);
+// The service. `links` outlives it.
+std::unique_ptr<grpc::Service> MakeGrpcSequencer(HolderLinks& links);
 
 }  // namespace sluice
 

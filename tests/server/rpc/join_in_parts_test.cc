@@ -237,7 +237,7 @@ TEST_F(WrongPartsTest, OneThatBreaksOffHalfWayLeavesNoTrace) {
 
 TEST(StalledPartsTest, LoseTheirTurnWhenTheirTimeIsOver) {
   RpcLimits limits;
-  limits.join = absl::Seconds(3);
+  limits.request = absl::Seconds(3);
   ServerWorld world(Sync(1), ParametersOnly(3), "", limits);
   const v1::JoinRequest half = HalfOf(world);
   std::vector<std::unique_ptr<PartsCall>> stalled;

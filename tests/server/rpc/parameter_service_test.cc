@@ -222,6 +222,17 @@ TEST_F(GrpcTokenTest, ChecksTheTokenBeforeItReadsTheMessage) {
   }
 }
 
+TEST_F(GrpcTokenTest, RefusesACallBeforeItsMessageComes) {
+  grpc::GenericStub stub(
+      grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials()));
+  for (const char* method : {"ParameterServer/Join", "ParameterServer/JoinInParts",
+                             "ParameterServer/PushGradients", "Probe/Measure", "Admin/Drain"}) {
+    GenericCall call(stub, absl::StrCat("/sluice.v1.", method));
+    EXPECT_EQ(call.Read(), absl::nullopt);
+    EXPECT_THAT(call.Finish(), IsError(Reason::kBadToken, _)) << method;
+  }
+}
+
 TEST_F(GrpcTokenTest, CountsNoPushThatWasNotAllowedIn) {
   AnswersTo("");
   EXPECT_EQ(world_.Counters(), "0 received: ");
@@ -233,6 +244,31 @@ TEST_F(GrpcTokenTest, ShowsItsStateWithoutAToken) {
   EXPECT_TRUE(
       world_.inspector().GetServerState(&context, v1::GetServerStateRequest(), &state).ok());
   EXPECT_EQ(state.workers(), 1u);
+}
+
+// ---- Requests ----
+
+TEST(GrpcRequestTest, ACallWhoseRequestDoesNotComeInTimeEnds) {
+  RpcLimits limits;
+  limits.request = absl::Seconds(1);
+  ServerWorld world(Sync(1), ParametersOnly(3), "", limits);
+  grpc::GenericStub stub(
+      grpc::CreateChannel(world.address().ToString(), grpc::InsecureChannelCredentials()));
+  GenericCall watch(stub, "/sluice.v1.Inspector/WatchState");
+  watch.Write("");
+  EXPECT_TRUE(watch.Read().has_value());
+  for (const char* method :
+       {"/sluice.v1.Inspector/GetServerState", "/sluice.v1.Inspector/WatchState",
+        "/sluice.v1.ParameterServer/Heartbeat", "/grpc.health.v1.Health/Check"}) {
+    GenericCall call(stub, method);
+    EXPECT_EQ(call.Read(), absl::nullopt);
+    EXPECT_THAT(call.Finish(), HasCode(absl::StatusCode::kDeadlineExceeded,
+                                       HasSubstr("request has not come within 1s")))
+        << method;
+  }
+  // One whose request has come may last.
+  EXPECT_THAT(world.Join("a"), IsOk());
+  EXPECT_TRUE(watch.Read().has_value());
 }
 
 // ---- Draining ----
