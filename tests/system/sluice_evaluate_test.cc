@@ -105,8 +105,9 @@ class SluiceEvaluateTest : public ::testing::Test {
     EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(0));
   }
 
-  // Makes `directory` one with the checkpoints of two runs: of steps 0 and 10, and of step 25 in
-  // the second incarnation. The runs are made once, since a worker takes a second to start.
+  // Makes `directory` one with the three newest checkpoints of two runs: the last of the first run,
+  // and the first and the last of the second. The runs are made once, since a worker takes a second
+  // to start.
   void CopyTwoRuns(const std::string& directory) const {
     static const std::string* const runs = [this] {
       const auto* const made = new std::string(::testing::TempDir() + "/two_runs");
@@ -282,9 +283,10 @@ TEST_F(SluiceEvaluateTest, EvaluatesEachCheckpointOfARunThatIsOver) {
   const std::string output = OutputOf(Evaluate({FlagOf(directory)}), 0);
   const std::vector<Record> records = Records();
   ASSERT_THAT(records, SizeIs(3));
-  EXPECT_EQ(records[0].step, 0);
+  EXPECT_EQ(records[0].step, 10);
+  EXPECT_EQ(records[0].incarnation, 1);
   EXPECT_EQ(records[1].step, 10);
-  EXPECT_EQ(records[1].incarnation, 1);
+  EXPECT_EQ(records[1].incarnation, 2);
   EXPECT_EQ(records[2].step, 25);
   EXPECT_EQ(records[2].incarnation, 2);
   EXPECT_THAT(output, HasSubstr("evaluations 3, the best at step "));

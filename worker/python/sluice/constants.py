@@ -15,6 +15,7 @@ _NAMES = {
     "uint32": "U32", "int32": "I32", "float32": "F32", "uint64": "U64", "int64": "I64", "float64": "F64",
     "complex64": "C64", "complex128": "C128", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"
 }
+_inference_mode: Any = torch.inference_mode  # without types in PyTorch 1.13
 _TYPES: Dict[torch.dtype, str] = {getattr(torch, kind): name for kind, name in _NAMES.items() if hasattr(torch, kind)}
 
 
@@ -80,7 +81,7 @@ class Constants:
             if any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)):
                 tensor.data = values.to(tensor.device)  # it repeats elements, to which nothing can be copied
             elif tensor.data_ptr() != values.data_ptr():
-                with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+                with _inference_mode(tensor.is_inference()), torch.no_grad():
                     tensor.copy_(values)
         self._samples = [_sample(tensor) for _, tensor in self._named]
 
