@@ -34,6 +34,7 @@ from http2_peer import PATIENCE, Peer, bomb  # noqa: E402
 from odd_metadata import odd_calls  # noqa: E402
 
 EMPTY = bytes(5)  # a message without fields
+HEALTH = "/grpc.health.v1.Health/Check"
 PLENTY = 100  # MB of memory; a server takes 20 at its start
 FLOOD = 300  # MB; the server judges a connection every now and then, later if the machine is busy
 PROGRAM = ""
@@ -124,7 +125,7 @@ class HostileConnections(unittest.TestCase):
         self.expect_answer(server, self.greeted(server, tls=tls), most)
 
     def expect_answer(self, server, honest, most=PLENTY):
-        honest.call(1, STATE, EMPTY)
+        honest.call(1, HEALTH, EMPTY)  # which every server of a job answers
         self.assertIn(b"grpc-status\x010", honest.answer())
         print(f"{self.id().rsplit('.', 1)[1]}: at most {server.peak()} MB")
         # Sanitizers keep what was freed, and their own records beside it.

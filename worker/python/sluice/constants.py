@@ -30,7 +30,8 @@ def named_constants(model: torch.nn.Module, parameters: Named, statistics: Named
     own = own_buffers(model)
     tensors: List[Tuple[str, torch.Tensor]] = [*model.named_parameters()]
     tensors += [(name, buffer) for name, buffer in model.named_buffers() if name not in own]
-    return [(name, tensor) for name, tensor in tensors if id(tensor) not in known and tensor.layout == torch.strided and tensor.dtype in _TYPES]
+    return [(name, tensor) for name, tensor in tensors
+            if id(tensor) not in known and tensor.layout == torch.strided and tensor.dtype in _TYPES]
 
 
 def type_named(name: str) -> torch.dtype:
