@@ -47,12 +47,13 @@ using Options = torch::optim::SGDOptions;
 
 // ---- Models ----
 
-// A vector "w" of weights, and, if asked for, a frozen vector "f".
+// A vector "w" of weights, and, if asked for, a vector "f" that is frozen or a buffer.
 class Weights : public torch::nn::Module {
  public:
-  explicit Weights(const Values& w, const Values& frozen = {})
+  explicit Weights(const Values& w, const Values& frozen = {}, const Values& buffer = {})
       : w_(register_parameter("w", torch::tensor(w))) {
     if (!frozen.empty()) f_ = register_parameter("f", torch::tensor(frozen), false);
+    if (!buffer.empty()) f_ = register_buffer("f", torch::tensor(buffer));
   }
 
   Values w() const { return Elements(w_); }
@@ -802,8 +803,8 @@ TEST_F(RemoteOptimizerTest, AsyncKeepsTheParametersOfAWorkerWhoseStepIsStillToCo
 class LocalTrainee {
  public:
   LocalTrainee(const Job& job, const Values& w, const Values& target, const Options& options,
-               const LocalSteps& local, const Values& frozen = {})
-      : weights_(w, frozen), target_(target), optimizer_(job, weights_, options, local) {}
+               const LocalSteps& local, const Values& buffer = {})
+      : weights_(w, {}, buffer), target_(target), optimizer_(job, weights_, options, local) {}
 
   RoundReport Step(uint32_t samples = 1) {
     optimizer_.zero_grad();
@@ -1017,7 +1018,7 @@ TEST_F(RemoteOptimizerTest, ElasticAveragingGivesEveryWorkerTheMeanOfTheStatisti
   JobWorld world(Sync(2));
   LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), local, {2});
   LocalTrainee b(world.JobOf("b"), {8}, {0}, Options(0.5), local, {2});
-  b.weights().named_parameters()["f"].fill_(6);
+  b.weights().named_buffers()["f"].fill_(6);
   InParallel({[&a] { a.Step(); }, [&b] { b.Step(); }});
   EXPECT_THAT(a.weights().f(), ElementsAre(4));
   EXPECT_THAT(b.weights().f(), ElementsAre(4));
