@@ -16,7 +16,10 @@ namespace {
 
 absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   const std::unique_ptr<const ShardCheckpoint> checkpoint = directory.TakeRestored();
-  if (checkpoint == nullptr) return Step();
+  if (checkpoint == nullptr) {
+    const absl::Status tidy = directory.RemoveLeftovers();
+    return tidy.ok() ? absl::StatusOr<Step>(Step()) : tidy;
+  }
   const absl::Status restored = shard.Restore(*checkpoint, directory.earlier_incarnations());
   if (!restored.ok()) return restored;
   absl::optional<LeastJournaled> others;
@@ -25,6 +28,9 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
     if (!loaded.ok()) return loaded.status();
     others = *loaded;
   }
+  // Not before: if another server's part is missing, no file is changed.
+  const absl::Status tidy = directory.RemoveLeftovers();
+  if (!tidy.ok()) return tidy;
   const auto reached = directory.Replay(*checkpoint, others, [&](const JournaledStep& step) {
     return shard.Replay(step.record, step.sum.span(), step.rows);
   });
@@ -88,8 +94,6 @@ void SaveEnd(DurableDirectory& directory, Shard& shard) {
 
 absl::Status Recover(DurableDirectory& directory, Shard& shard,
                      std::function<void(const absl::Status&)> fatal) {
-  const absl::Status tidy = directory.RemoveLeftovers();
-  if (!tidy.ok()) return tidy;
   const auto reached = Restore(directory, shard);
   if (!reached.ok()) return reached.status();
   const absl::Status begun = directory.BeginIncarnation(*reached, shard.Describe().job_id);
