@@ -72,7 +72,7 @@ static int MisuseRows(sluice_client* client, const sluice_table* table) {
 static int Follow(sluice_job* job, const sluice_model* model, const sluice_table* table) {
   const uint64_t ids[] = {0, 10};
   float rows[2 * kWidth] = {9, 9, 9, 9};
-  sluice_followed followed = {0, 0, 0};
+  sluice_followed followed = {0, 0, 0, 0};
   sluice_follower* follower = NULL;
   sluice_buffer* bias = sluice_buffer_create(model->count);
   if (sluice_follower_create(job, model, bias, &follower) != SLUICE_OK) return Fail("follower");
