@@ -148,8 +148,8 @@ static int TrainAndFollow(sluice_job* job, sluice_client* client, int steps, flo
   const sluice_model model = {kTensors, 2};
   sluice_buffer* seen = sluice_buffer_create(kElements);
   sluice_follower* follower = NULL;
-  sluice_followed first = {0, 0, 0};
-  sluice_followed last = {0, 0, 0};
+  sluice_followed first = {0, 0, 0, 0};
+  sluice_followed last = {0, 0, 0, 0};
   if (sluice_follower_create(job, &model, seen, &follower) != SLUICE_OK) return Fail("follower");
   if (sluice_follow(follower, 0) != SLUICE_INVALID_ARGUMENT) return 10;
   if (sluice_join(client) != SLUICE_OK || Wait(client, NULL) != SLUICE_OK) return Fail("join");
