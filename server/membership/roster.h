@@ -129,8 +129,8 @@ class Roster {
   bool has_finished() const { return has_finished_; }
   // The data is divided among so many workers. After BeginLaunch(): the workers of this launch.
   uint32_t launched_workers() const { return launched_workers_; }
-  // What the workers of launches that are over have pushed. It counts for nobody's place in the
-  // data any more. A launch that has pushed nothing is left out.
+  // For each launch that is over: the pushes of each worker, by index. They do not count any more
+  // for a worker's place in the data. A launch without pushes is left out.
   const std::vector<std::vector<uint64_t>>& earlier_launches() const { return earlier_launches_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }

@@ -1,8 +1,9 @@
-// Lets one offer of initial parameters be received at a time.
+// Lets one offer of initial parameters, or one of constants, be received at a time.
 //
 // Each offer that is received takes memory for the whole model, and only the first complete one
 // counts. So the others wait at their headers. If an offer fails, the next one has its turn; when
-// one has become the parameters, the others are answered. InitializeParams and Join use the table.
+// one has become the job's, the others are answered. InitializeParams and OfferConstants have a
+// table each; Join tells both of sessions.
 
 #ifndef SLUICE_SERVER_RPC_OFFER_TURNS_H_
 #define SLUICE_SERVER_RPC_OFFER_TURNS_H_

@@ -18,7 +18,7 @@ namespace sluice {
 
 inline constexpr char kConstantsFile[] = "constants.safetensors";
 
-// What its header says.
+// Returns the header of that file, for these constants of that job.
 SafeTensorsHeader ConstantsHeader(const std::string& job_id,
                                   const std::vector<ConstantTensor>& constants);
 

@@ -16,7 +16,7 @@ namespace sluice {
 // Whether the roles in a caller's certificate decide what it may call. Off without TLS.
 enum class RoleCheck { kOff, kOn };
 
-// What a caller must show.
+// The credentials that a caller of a service must show.
 struct CallerCheck {
   RoleCheck roles = RoleCheck::kOff;
   std::string token;  // empty: none
