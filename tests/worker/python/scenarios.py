@@ -1080,6 +1080,7 @@ class Carrying(nn.Module):
         self.base = nn.Parameter(torch.randint(-128, 127, (5, 3), dtype=torch.int8), requires_grad=False)
         self.frozen = nn.Parameter(torch.randn(4).double(), requires_grad=False)
         mask = torch.zeros(4).masked_fill_(torch.rand(4) < 0.5, float("-inf"))
+        mask[0] = float("-inf")  # at least one: without any, it would be averaged
         buffers = {"order": torch.randperm(40), "mask": mask, "flag": torch.rand(3) < 0.5, "wave": torch.randn(2) + 1j,
                    "nothing": torch.zeros(0, 2), "minus": torch.tensor([-0.0, 0.0]), "wide": torch.rand(2).double() + 1e9,
                    "turned": torch.randn(2, 3).half().t(), "scalar": torch.tensor(random.getrandbits(60)), "repeated": torch.randperm(9)[:1].expand(4),
