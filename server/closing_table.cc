@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "server/observe/readings.h"
 
 namespace sluice {
 namespace {
@@ -32,13 +33,15 @@ std::string Megabytes(uint64_t bytes) {
   return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
 }
 
-std::string Warnings(const std::vector<TrainingWarning>& warnings) {
+std::string SecondsText(const google::protobuf::Duration& duration) {
+  return absl::StrFormat("%.4f s", Seconds(duration));
+}
+
+std::string Warnings(const v1::ServerState& state) {
   std::string lines;
-  for (const TrainingWarning& warning : warnings) {
-    absl::StrAppend(&lines, "  warning  ", warning.text);
-    if (warning.over.has_value()) {
-      absl::StrAppend(&lines, " (until step ", warning.over->value(), ")");
-    }
+  for (const v1::TrainingWarning& warning : state.warnings()) {
+    absl::StrAppend(&lines, "  warning  ", warning.text());
+    if (warning.has_over()) absl::StrAppend(&lines, " (until step ", warning.over(), ")");
     absl::StrAppend(&lines, "\n");
   }
   return lines;
@@ -46,40 +49,32 @@ std::string Warnings(const std::vector<TrainingWarning>& warnings) {
 
 }  // namespace
 
-std::string ClosingTable(const ShardStatus& state, const Results& results,
+std::string ClosingTable(const v1::ServerState& state, const Results& results,
                          absl::optional<uint32_t> crc) {
-  const PushCounters& counters = state.counters;
-  Rows rows = {
-      {"steps", absl::StrCat(state.step.value())},
-      {"pushes received", absl::StrCat(counters.received)},
-      {"  accepted", absl::StrCat(counters.accepted)},
-      {"  stale", absl::StrCat(counters.stale)},
-      {"  skipped", absl::StrCat(counters.skipped)},
-      {"  duplicate", absl::StrCat(counters.duplicate)},
-      {"  rejected", absl::StrCat(counters.rejected)},
-      {"  aborted", absl::StrCat(counters.aborted)},
-  };
-  if (counters.in_progress > 0)
-    rows.push_back({"  in progress", absl::StrCat(counters.in_progress)});
-  rows.push_back({"mean staleness", absl::StrFormat("%.2f", state.staleness.mean())});
-  rows.push_back({"received from workers", Megabytes(state.traffic.bytes_received)});
-  const bool knows_wire = state.servers == 1;
-  if (knows_wire) {
-    rows.push_back({"  received on the wire", Megabytes(state.traffic.wire_bytes_received)});
+  const v1::PushCounters& pushes = state.pushes();
+  Rows rows = {{"steps", absl::StrCat(state.step())},
+               {"pushes received", absl::StrCat(pushes.received())}};
+  for (const auto& [disposition, count] : Dispositions(pushes)) {
+    rows.push_back({absl::StrCat("  ", disposition), absl::StrCat(count)});
   }
-  rows.push_back({"sent to workers", Megabytes(state.traffic.bytes_sent)});
-  if (knows_wire) {
-    rows.push_back({"  sent on the wire", Megabytes(state.traffic.wire_bytes_sent)});
+  if (pushes.in_progress() > 0) {
+    rows.push_back({"  in progress", absl::StrCat(pushes.in_progress())});
   }
-  rows.push_back(
-      {"time per step", absl::StrFormat("%.4f s", absl::ToDoubleSeconds(state.MeanStepTime()))});
-  rows.push_back({"longest wait for a step",
-                  absl::StrFormat("%.4f s", absl::ToDoubleSeconds(state.times.longest_wait))});
+  rows.push_back({"mean staleness", absl::StrFormat("%.2f", state.staleness().mean())});
+  rows.push_back({"received from workers", Megabytes(state.bytes_received())});
+  const bool knows_wire = state.servers() == 1;
+  if (knows_wire) {
+    rows.push_back({"  received on the wire", Megabytes(state.wire_bytes_received())});
+  }
+  rows.push_back({"sent to workers", Megabytes(state.bytes_sent())});
+  if (knows_wire) rows.push_back({"  sent on the wire", Megabytes(state.wire_bytes_sent())});
+  rows.push_back({"time per step", SecondsText(state.mean_step_time())});
+  rows.push_back({"longest wait for a step", SecondsText(state.longest_wait())});
   for (const auto& result : results) {
     rows.push_back({absl::Utf8SafeCEscape(result.first), absl::StrFormat("%.4f", result.second)});
   }
   if (crc.has_value()) rows.push_back({"parameters' CRC-32", absl::StrFormat("%08x", *crc)});
-  return absl::StrCat("Sluice job ", state.job_id, "\n", Render(rows), Warnings(state.warnings));
+  return absl::StrCat("Sluice job ", state.job_id(), "\n", Render(rows), Warnings(state));
 }
 
 }  // namespace sluice

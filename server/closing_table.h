@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/types/optional.h"
-#include "common/protocol/protocol_types.h"
-#include "server/state/shard_status.h"
+#include "common/protocol/results.h"
+#include "sluice/v1/inspector.pb.h"
 
 namespace sluice {
 
@@ -17,7 +17,7 @@ namespace sluice {
 // the same CRC-32 ended with the same bits. With several servers, the first one does not know what
 // all of them moved on the wire. Then the warnings about training, one in a line. Returns several
 // lines, each with its line end.
-std::string ClosingTable(const ShardStatus& state, const Results& results,
+std::string ClosingTable(const v1::ServerState& state, const Results& results,
                          absl::optional<uint32_t> crc);
 
 }  // namespace sluice

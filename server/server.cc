@@ -3,7 +3,6 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -43,19 +42,6 @@ int HttpConnectionsOf(const ServerOptions& options) {
                       options.page->address.ToString() == options.metrics->address.ToString();
   if (options.metrics.has_value() && !shared) connections += options.metrics->limits.connections;
   return static_cast<int>(connections);
-}
-
-// In pages, so that a job of many workers does not hold the shard's mutex for long.
-std::vector<SessionRecord> WorkersOf(const Shard& shard) {
-  constexpr size_t kOfAPage = 64;
-  std::vector<SessionRecord> workers;
-  while (true) {
-    std::vector<SessionRecord> page =
-        shard.WorkersAfter(workers.empty() ? "" : workers.back().worker, kOfAPage);
-    const bool last = page.size() < kOfAPage;
-    std::move(page.begin(), page.end(), std::back_inserter(workers));
-    if (last) return workers;
-  }
 }
 
 }  // namespace
@@ -173,17 +159,9 @@ std::unique_ptr<LivePage> Server::MakePage() const {
 }
 
 JobMoment Server::Moment(const ShardStatus& state, bool going_down) const {
-  Shard& shard = incarnation_->shard();
-  const DurableDirectory* const durable = incarnation_->durable();
-  const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
-  return {RealClock().Now(),
-          state,
-          WorkersOf(shard),
-          shard.results(),
-          saved.has_value() ? absl::make_optional(saved->step) : absl::nullopt,
-          going_down,
-          shard.executors().Tasks(),
-          shard.active_pulls().Sessions()};
+  JobMoment moment = MomentOf(state, incarnation_->shard(), incarnation_->durable());
+  moment.going_down = going_down;
+  return moment;
 }
 
 // Returns the signal that ended it, or 0 if the job is over; or the error of GoBack().

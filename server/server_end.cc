@@ -16,6 +16,7 @@
 #include "server/admission/draining.h"
 #include "server/closing_table.h"
 #include "server/durable/save_checkpoint.h"
+#include "server/observe/server_state.h"
 #include "server/server.h"
 #include "server/stop_signals.h"
 
@@ -222,7 +223,7 @@ std::string Server::HowToGoBack(const ShardStatus& state) {
 
 std::string Server::ClosingTable() const {
   if (incarnation_ == nullptr) return "";
-  return sluice::ClosingTable(shard().Describe(), shard().results(), crc_);
+  return sluice::ClosingTable(ToProto(shard().Describe()), shard().results(), crc_);
 }
 
 }  // namespace sluice

@@ -14,7 +14,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "server/events/job_moment.h"
+#include "server/observe/job_moment.h"
 
 namespace sluice {
 
@@ -30,17 +30,17 @@ struct JobChange {
     kStep,         // steps were made
     kDraining,     // the job goes down in good order
     kFinished,     // the last worker has left
-    kJoined,       // this one and the next three: `session`
+    kJoined,       // this one and the next three: `worker`
     kLost,
     kLeft,
     kEvicted,
   };
   Kind kind = Kind::kStarted;
-  const SessionRecord* session = nullptr;    // of the moment, or null
-  const TrainingWarning* warning = nullptr;  // of the moment, or null
+  const v1::Worker* worker = nullptr;            // of the moment, or null
+  const v1::TrainingWarning* warning = nullptr;  // of the moment, or null
 };
 
-// Since the look before, by the shard's clock.
+// Since the look before; time in which the process did not run does not count.
 struct JobRates {
   double steps = 0;  // all: per second
   double pushes = 0;
@@ -48,16 +48,16 @@ struct JobRates {
   double bytes_sent = 0;
 };
 
-// What is news of a session.
-struct SessionNews {
-  absl::Time since;       // when its presence was first seen to be what it is, by the shard's clock
+// What is news of a worker.
+struct WorkerNews {
+  absl::Time since;       // when its presence was first seen to be what it is
   bool has_loss = false;  // it has pushed since the look before, and its loss is a number
 };
 
 struct JobNews {
   std::vector<JobChange> changes;
-  std::vector<SessionNews> sessions;  // of each session of the moment, in its order
-  absl::optional<double> loss;        // the mean of the workers that have pushed
+  std::vector<WorkerNews> workers;  // of each worker of the moment, in its order
+  absl::optional<double> loss;      // the mean of the workers that have pushed
   // Absent before the first step, and at the first look at an incarnation.
   absl::optional<JobRates> rates;
   absl::optional<double> staleness;  // mean of the gradients that counted; absent: none did
@@ -71,25 +71,24 @@ class ChangeWatch {
 
  private:
   struct Known {
-    Presence presence = Presence::kPresent;
+    v1::WorkerPresence presence = v1::PRESENT;
     uint64_t pushes = 0;
     absl::Time since;
   };
 
-  void LookAtServer(const JobMoment& moment, JobNews* news);
-  void LookAtMeasurements(const ShardStatus& state, JobNews* news) const;
-  void LookAtWarnings(const JobMoment& moment, JobNews* news) const;
-  void LookAtSessions(const JobMoment& moment, JobNews* news);
-  void LookAtPresence(const SessionRecord& record, const Known* before, JobNews* news) const;
-  SessionNews LookAtSession(const SessionRecord& record, absl::Time now, JobNews* news);
-  void Forget(const std::vector<SessionRecord>& all_but);
-  void LookAtSpeed(const ShardStatus& state, JobNews* news) const;
-  void LookAtEnd(const ShardStatus& state, JobNews* news) const;
-  bool Starts(const ShardStatus& state) const;
+  void LookAtServer(const v1::ServerState& state, JobNews* news) const;
+  void LookAtMeasurements(const v1::ServerState& state, JobNews* news) const;
+  void LookAtWarnings(const v1::ServerState& state, JobNews* news) const;
+  void LookAtWorkers(const JobMoment& moment, JobNews* news);
+  void LookAtPresence(const v1::Worker& worker, const Known* before, JobNews* news) const;
+  WorkerNews LookAtWorker(const v1::Worker& worker, absl::Time now, JobNews* news);
+  void Forget(const std::vector<v1::Worker>& all_but);
+  void LookAtSpeed(const v1::ServerState& state, JobNews* news) const;
+  void LookAtEnd(const v1::ServerState& state, JobNews* news) const;
+  bool Starts(const v1::ServerState& state) const;
 
   std::map<std::string, Known> known_;  // workers of the latest look
-  absl::optional<ShardStatus> last_;
-  absl::optional<Step> checkpoint_;
+  absl::optional<v1::ServerState> last_;
 };
 
 }  // namespace sluice

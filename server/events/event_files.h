@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/events/change_watch.h"
-#include "server/events/job_moment.h"
 #include "server/events/json_log.h"
 #include "server/events/tensorboard_log.h"
+#include "server/observe/job_moment.h"
 
 namespace sluice {
 

@@ -7,8 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/base/version.h"
-#include "server/policy/mode_options.h"
+#include "server/observe/readings.h"
 
 namespace sluice {
 namespace {
@@ -51,21 +50,14 @@ const char* EventOf(ChangeKind kind) {
   return "";
 }
 
-const char* NameOf(WarningKind kind) {
-  for (const auto& [named, name] : kWarningNames) {
-    if (named == kind) return name;
-  }
-  return "";
-}
-
 // What each line begins with.
 ordered_json Begin(const JobMoment& moment, absl::string_view event) {
   ordered_json line;
   line["time"] = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", moment.time, absl::UTCTimeZone());
   line["event"] = std::string(event);
-  line["job"] = moment.state.job_id;
-  line["incarnation"] = moment.state.incarnation.value();
-  line["step"] = moment.state.step.value();
+  line["job"] = moment.state.job_id();
+  line["incarnation"] = moment.state.incarnation();
+  line["step"] = moment.state.step();
   return line;
 }
 
@@ -74,48 +66,48 @@ std::string Dump(const ordered_json& line) {
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
 
-void AddPolicy(const ShardStatus& state, ordered_json& line) {
-  line["mode"] = std::string(ConsistencyModeName(state.consistency.mode));
-  line["rules"] = DescribeMode(state.consistency);
+void AddPolicy(const v1::ServerState& state, ordered_json& line) {
+  line["mode"] = ModeName(state.consistency());
+  line["rules"] = RulesWords(state.consistency());
 }
 
-void AddStart(const ShardStatus& state, ordered_json& line) {
-  line["version"] = kVersion;
+void AddStart(const v1::ServerState& state, ordered_json& line) {
+  line["version"] = state.version();
   AddPolicy(state, line);
-  line["expected_workers"] = state.expected_workers;
-  line["lost_steps"] = state.lost_steps;
+  line["expected_workers"] = state.expected_workers();
+  line["lost_steps"] = state.lost_steps();
 }
 
-void AddWorker(const SessionRecord& session, ordered_json& line) {
-  line["worker"] = session.worker;
-  line["rank"] = session.index;
-  line["host"] = session.host;
-  line["accepted"] = session.accepted;
-  line["stale"] = session.stale;
-  line["skipped"] = session.skipped;
+// Of a worker, or of all workers together.
+template <typename Pushes>
+void AddCounters(const Pushes& pushes, ordered_json& line) {
+  line["accepted"] = pushes.accepted();
+  line["stale"] = pushes.stale();
+  line["skipped"] = pushes.skipped();
 }
 
-void AddWarning(const TrainingWarning& warning, bool over, ordered_json& line) {
-  line["kind"] = NameOf(warning.kind);
-  line["since"] = warning.since.value();
-  if (over) line["over"] = warning.over->value();
-  line["text"] = warning.text;
+void AddWorker(const v1::Worker& worker, ordered_json& line) {
+  line["worker"] = worker.worker();
+  line["rank"] = worker.index();
+  line["host"] = worker.host();
+  AddCounters(worker, line);
 }
 
-void AddMeasured(const StepMeasurement& measured, ordered_json& line) {
-  line["of_step"] = measured.step.value();
-  line["results"] = measured.results;
+void AddWarning(const v1::TrainingWarning& warning, bool over, ordered_json& line) {
+  line["kind"] = WarningName(warning.kind());
+  line["since"] = warning.since();
+  if (over) line["over"] = warning.over();
+  line["text"] = warning.text();
 }
 
-void AddCounters(const ShardStatus& state, ordered_json& line) {
-  line["accepted"] = state.counters.accepted;
-  line["stale"] = state.counters.stale;
-  line["skipped"] = state.counters.skipped;
+void AddMeasured(const v1::ServerState& state, ordered_json& line) {
+  line["of_step"] = state.measurement().step();
+  line["results"] = MeasuredResults(state);
 }
 
-void AddStep(const ShardStatus& state, const JobNews& news, ordered_json& line) {
+void AddStep(const v1::ServerState& state, const JobNews& news, ordered_json& line) {
   if (news.loss.has_value()) line["loss"] = *news.loss;
-  if (state.learning_rate > 0) line["learning_rate"] = state.learning_rate;
+  if (state.learning_rate() > 0) line["learning_rate"] = state.learning_rate();
   if (news.staleness.has_value()) line["staleness"] = *news.staleness;
   if (news.rates.has_value()) {
     line["steps_per_second"] = news.rates->steps;
@@ -123,23 +115,23 @@ void AddStep(const ShardStatus& state, const JobNews& news, ordered_json& line) 
     line["received_bytes_per_second"] = news.rates->bytes_received;
     line["sent_bytes_per_second"] = news.rates->bytes_sent;
   }
-  line["workers"] = state.workers;
-  AddCounters(state, line);
+  line["workers"] = state.workers();
+  AddCounters(state.pushes(), line);
 }
 
 std::string ChangeLine(const JobMoment& moment, const JobNews& news, const JobChange& change) {
-  const ShardStatus& state = moment.state;
+  const v1::ServerState& state = moment.state;
   ordered_json line = Begin(moment, EventOf(change.kind));
   if (change.kind == ChangeKind::kStarted) AddStart(state, line);
   if (change.kind == ChangeKind::kPolicy) AddPolicy(state, line);
-  if (change.kind == ChangeKind::kRate) line["learning_rate"] = state.base_learning_rate;
-  if (change.kind == ChangeKind::kCheckpoint) line["saved"] = moment.checkpoint->value();
-  if (change.kind == ChangeKind::kMeasured) AddMeasured(state.measured.latest, line);
+  if (change.kind == ChangeKind::kRate) line["learning_rate"] = state.base_learning_rate();
+  if (change.kind == ChangeKind::kCheckpoint) line["saved"] = state.last_checkpoint().step();
+  if (change.kind == ChangeKind::kMeasured) AddMeasured(state, line);
   if (change.kind == ChangeKind::kStep) AddStep(state, news, line);
   if (change.kind == ChangeKind::kFinished || change.kind == ChangeKind::kDraining) {
-    AddCounters(state, line);
+    AddCounters(state.pushes(), line);
   }
-  if (change.session != nullptr) AddWorker(*change.session, line);
+  if (change.worker != nullptr) AddWorker(*change.worker, line);
   if (change.warning != nullptr) {
     AddWarning(*change.warning, change.kind == ChangeKind::kWarningOver, line);
   }

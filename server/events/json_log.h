@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "server/events/change_watch.h"
-#include "server/events/job_moment.h"
 #include "server/events/record_file.h"
+#include "server/observe/job_moment.h"
 
 namespace sluice {
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
 #include "server/events/crc32c.h"
+#include "server/observe/readings.h"
 #include "sluice/own/tensorboard/event.pb.h"
 
 namespace sluice {
@@ -69,7 +70,8 @@ std::map<std::string, float> ScalarsOf(const JobMoment& moment, const JobNews& n
     scalars[tag] = static_cast<float>(value);
   };
   if (news.loss.has_value()) add("loss", *news.loss);
-  if (moment.state.learning_rate > 0) add("learning rate", moment.state.learning_rate);
+  const double rate = moment.state.learning_rate();
+  if (rate > 0) add("learning rate", rate);
   if (news.staleness.has_value()) add("staleness", *news.staleness);
   if (!news.rates.has_value()) return scalars;
   add("speed/steps per second", news.rates->steps);
@@ -87,9 +89,9 @@ TensorBoardLog::TensorBoardLog(std::unique_ptr<RecordFile> file, absl::Time time
 }
 
 void TensorBoardLog::Look(const JobMoment& moment, const JobNews& news) {
-  const StepMeasurement& measured = moment.state.measured.latest;
+  const v1::ServerState& state = moment.state;
   if (Has(news, JobChange::Kind::kMeasured)) {
-    Write(moment.time, measured.step, Tagged("measured/", measured.results));
+    Write(moment.time, state.measurement().step(), Tagged("measured/", MeasuredResults(state)));
   }
   std::map<std::string, float> scalars;
   if (Has(news, JobChange::Kind::kStep)) scalars = ScalarsOf(moment, news);
@@ -97,14 +99,14 @@ void TensorBoardLog::Look(const JobMoment& moment, const JobNews& news) {
     if (!results_.insert({name, value}).second) continue;
     scalars[absl::StrCat("result/", name)] = static_cast<float>(value);
   }
-  Write(moment.time, moment.state.step, scalars);
+  Write(moment.time, state.step(), scalars);
 }
 
-void TensorBoardLog::Write(absl::Time time, Step step,
+void TensorBoardLog::Write(absl::Time time, uint64_t step,
                            const std::map<std::string, float>& scalars) {
   if (scalars.empty()) return;
   tensorboard::Event event = EventAt(time);
-  event.set_step(static_cast<int64_t>(step.value()));
+  event.set_step(static_cast<int64_t>(step));
   for (const auto& [tag, value] : scalars) {
     tensorboard::Summary::Value* const added = event.mutable_summary()->add_value();
     added->set_tag(tag);

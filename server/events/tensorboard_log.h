@@ -4,6 +4,7 @@
 #ifndef SLUICE_SERVER_EVENTS_TENSORBOARD_LOG_H_
 #define SLUICE_SERVER_EVENTS_TENSORBOARD_LOG_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,10 +13,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/protocol/protocol_types.h"
+#include "common/protocol/results.h"
 #include "server/events/change_watch.h"
-#include "server/events/job_moment.h"
 #include "server/events/record_file.h"
+#include "server/observe/job_moment.h"
 
 namespace sluice {
 
@@ -43,7 +44,7 @@ class TensorBoardLog {
   void End();
 
  private:
-  void Write(absl::Time time, Step step, const std::map<std::string, float>& scalars);
+  void Write(absl::Time time, uint64_t step, const std::map<std::string, float>& scalars);
 
   const std::unique_ptr<RecordFile> file_;
   Results results_;  // that were written

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/metrics/server_figures.h"
 #include "server/metrics/shard_families.h"
 #include "server/metrics/span_histograms.h"
+#include "server/observe/job_moment.h"
 
 namespace sluice {
 namespace {
@@ -42,11 +42,11 @@ void ServerMetrics::Detach() {
 }
 
 std::string ServerMetrics::Text() const {
-  MetricFamilies families = ProcessFamilies(FiguresOfThisProcess());
+  MetricFamilies families = ProcessFamilies();
   {
     absl::MutexLock lock(&mu_);
     if (shard_ != nullptr) {
-      Append(ShardFamilies(FiguresOf(*shard_, durable_)), &families);
+      Append(ShardFamilies(MomentOfServers(shard_->Describe(), *shard_, durable_)), &families);
       Append(spans_->Collect(), &families);
     }
   }

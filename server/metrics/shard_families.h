@@ -1,4 +1,4 @@
-// Turns the figures of a server into Prometheus' metrics. README.md lists them.
+// Turns the state of a server into Prometheus' metrics. README.md lists them.
 
 #ifndef SLUICE_SERVER_METRICS_SHARD_FAMILIES_H_
 #define SLUICE_SERVER_METRICS_SHARD_FAMILIES_H_
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/metrics/server_figures.h"
+#include "server/observe/job_moment.h"
 
 namespace sluice {
 
@@ -16,11 +16,11 @@ namespace sluice {
 // Prometheus would store a series for each.
 inline constexpr absl::Duration kNamedAfter = absl::Seconds(1);
 
-// At most StepState::kNames workers are named. Any thread may call it.
-std::vector<prometheus::MetricFamily> ShardFamilies(const ServerFigures& figures);
+// At most 16 workers are named, and `moment` may lack its workers. Any thread may call it.
+std::vector<prometheus::MetricFamily> ShardFamilies(const JobMoment& moment);
 
-// Of this process: they need no shard.
-std::vector<prometheus::MetricFamily> ProcessFamilies(const ProcessFigures& figures);
+// Of this process, as the kernel counts it: they need no shard.
+std::vector<prometheus::MetricFamily> ProcessFamilies();
 
 }  // namespace sluice
 

@@ -9,16 +9,6 @@ absl::Duration ShardStatus::MeanStepTime() const {
   return (*times.last_step - *times.initialized) / static_cast<double>(step.value());
 }
 
-WireTotals ShardStatus::wire_totals() const {
-  if (each_server.size() < 2) return {traffic.wire_bytes_received, traffic.wire_bytes_sent};
-  WireTotals totals;
-  for (const ServerStatus& server : each_server) {
-    totals.received += server.figures.wire_bytes_received;
-    totals.sent += server.figures.wire_bytes_sent;
-  }
-  return totals;
-}
-
 std::vector<TableStatus> ShardStatus::table_totals() const {
   std::vector<TableStatus> totals(layout == nullptr ? 0 : layout->tables().size());
   for (const ServerStatus& server : each_server) {

@@ -87,12 +87,6 @@ struct AwaitedHolder {
   absl::Time since;     // when the order was given that it has not carried out
 };
 
-// Bytes of the messages that carried tensors, of all servers of the job.
-struct WireTotals {
-  uint64_t received = 0;
-  uint64_t sent = 0;
-};
-
 struct ShardStatus {
   std::string job_id;
   Incarnation incarnation;
@@ -143,10 +137,6 @@ struct ShardStatus {
   absl::Duration MeanStepTime() const;
   // What all servers have of each table, in the order of the layout.
   std::vector<TableStatus> table_totals() const;
-
-  // With one server those of `traffic`. With several, each one counts its own: the sum leaves out
-  // what another server has moved in the last second.
-  WireTotals wire_totals() const;
 };
 
 }  // namespace sluice

@@ -4,7 +4,6 @@
 #define SLUICE_SERVER_STATE_TRAINING_WARNING_H_
 
 #include <string>
-#include <utility>
 
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
@@ -22,18 +21,6 @@ enum class WarningKind {
   kWorkersLate,       // training has begun without workers, which came too late
   kTooFewWorkers,     // in backup the quorum is larger than the number of workers
 };
-
-// The names of the kinds in metrics and logs.
-inline constexpr std::pair<WarningKind, const char*> kWarningNames[] = {
-    {WarningKind::kNotFinite, "not_finite"},
-    {WarningKind::kParametersGrow, "parameters_grow"},
-    {WarningKind::kLossRises, "loss_rises"},
-    {WarningKind::kDoesNotLearn, "does_not_learn"},
-    {WarningKind::kWorkersLost, "workers_lost"},
-    {WarningKind::kGradientsDropped, "gradients_dropped"},
-    {WarningKind::kWentBack, "went_back"},
-    {WarningKind::kWorkersLate, "workers_late"},
-    {WarningKind::kTooFewWorkers, "too_few_workers"}};
 
 struct TrainingWarning {
   WarningKind kind = WarningKind::kNotFinite;

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/observe/server_state.h"
 #include "tests/testing/process/launch.h"
 
 namespace sluice {
@@ -16,26 +17,33 @@ using ::testing::Not;
 using ::testing::Pair;
 
 // A job of 4 steps in 2 s.
-ShardStatus State() {
-  ShardStatus state;
-  state.job_id = "1f2e";
-  state.step = Step(4);
-  state.counters.received = 13;
-  state.counters.accepted = 8;
-  state.counters.stale = 1;
-  state.counters.skipped = 1;
-  state.counters.duplicate = 1;
-  state.counters.rejected = 1;
-  state.counters.aborted = 1;
-  for (const uint64_t staleness : {0, 0, 0, 0, 0, 1, 1, 1}) state.staleness.Enter(staleness);
-  state.traffic.bytes_received = 123'456'789;
-  state.traffic.bytes_sent = 49'999;
-  state.traffic.wire_bytes_received = 61'728'394;
-  state.traffic.wire_bytes_sent = 50'000;
-  state.times.initialized = absl::FromUnixSeconds(1000);
-  state.times.last_step = absl::FromUnixSeconds(1002);
-  state.times.longest_wait = absl::Milliseconds(750);
+v1::ServerState State() {
+  v1::ServerState state;
+  state.set_job_id("1f2e");
+  state.set_step(4);
+  state.set_servers(1);
+  v1::PushCounters& pushes = *state.mutable_pushes();
+  pushes.set_received(13);
+  pushes.set_accepted(8);
+  pushes.set_stale(1);
+  pushes.set_skipped(1);
+  pushes.set_duplicate(1);
+  pushes.set_rejected(1);
+  pushes.set_aborted(1);
+  state.mutable_staleness()->set_mean(0.375);
+  state.set_bytes_received(123'456'789);
+  state.set_bytes_sent(49'999);
+  state.set_wire_bytes_received(61'728'394);
+  state.set_wire_bytes_sent(50'000);
+  state.mutable_mean_step_time()->set_nanos(500'000'000);
+  state.mutable_longest_wait()->set_nanos(750'000'000);
   return state;
+}
+
+void AddWarning(v1::ServerState& state, const std::string& text, absl::optional<uint64_t> over) {
+  v1::TrainingWarning& warning = *state.add_warnings();
+  warning.set_text(text);
+  if (over.has_value()) warning.set_over(*over);
 }
 
 TEST(ClosingTableTest, TellsWhatBecameOfTheJob) {
@@ -59,10 +67,9 @@ TEST(ClosingTableTest, TellsWhatBecameOfTheJob) {
 }
 
 TEST(ClosingTableTest, EndsWithTheWarnings) {
-  ShardStatus state = State();
-  state.warnings = {
-      {WarningKind::kLossRises, Step(7), Step(9), "training diverges since step 7: it rises"},
-      {WarningKind::kWorkersLost, Step(8), absl::nullopt, "workers are lost since step 8"}};
+  v1::ServerState state = State();
+  AddWarning(state, "training diverges since step 7: it rises", 9);
+  AddWarning(state, "workers are lost since step 8", absl::nullopt);
   const std::string table = ClosingTable(state, {}, absl::nullopt);
   EXPECT_NE(table.find("  longest wait for a step  0.7500 s\n"
                        "  warning  training diverges since step 7: it rises (until step 9)\n"
@@ -100,8 +107,8 @@ TEST(ClosingTableTest, MakesRoomForALongName) {
 }
 
 TEST(ClosingTableTest, ListsPushesThatWereCutOffAmongThePushes) {
-  ShardStatus state = State();
-  state.counters.in_progress = 2;
+  v1::ServerState state = State();
+  state.mutable_pushes()->set_in_progress(2);
   const std::string table = ClosingTable(state, {}, absl::nullopt);
   EXPECT_NE(table.find("    aborted                       1\n"
                        "    in progress                   2\n"
@@ -120,15 +127,15 @@ TEST(ClosingTableTest, EndsWithTheChecksumOfTheParameters) {
 }
 
 TEST(ClosingTableTest, LeavesOutWhatTheFirstOfSeveralServersDoesNotKnow) {
-  ShardStatus state = State();
-  state.servers = 3;
+  v1::ServerState state = State();
+  state.set_servers(3);
   const std::string table = ClosingTable(state, {}, absl::nullopt);
   EXPECT_THAT(table, HasSubstr("received from workers"));
   EXPECT_THAT(table, Not(HasSubstr("on the wire")));
 }
 
 TEST(ClosingTableTest, DescribesAJobThatNeverBegan) {
-  EXPECT_EQ(ClosingTable(ShardStatus(), {}, absl::nullopt),
+  EXPECT_EQ(ClosingTable(ToProto(ShardStatus()), {}, absl::nullopt),
             "Sluice job \n"
             "  steps                           0\n"
             "  pushes received                 0\n"

@@ -1,6 +1,7 @@
 #include "server/rpc/operator/inspector.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,9 +12,9 @@
 #include "common/base/error.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
+#include "server/observe/server_state.h"
 #include "server/optimizers/slot_names.h"
 #include "server/rpc/operator/get_row.h"
-#include "server/rpc/operator/inspector_messages.h"
 #include "server/rpc/operator/page.h"
 #include "server/rpc/operator/watch.h"
 #include "server/snapshots/striped_tensor.h"
@@ -42,6 +43,17 @@ HeldRows RowsOf(const Shard& shard) {
           {0, state.servers}};
 }
 
+v1::TensorStatistics StatisticsToProto(const TensorStatistics& statistics) {
+  v1::TensorStatistics message;
+  message.set_min(statistics.min);
+  message.set_max(statistics.max);
+  message.set_mean(statistics.mean);
+  message.set_standard_deviation(statistics.standard_deviation);
+  message.set_l2_norm(statistics.l2_norm);
+  message.set_zero_share(statistics.zero_share);
+  return message;
+}
+
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
   GrpcInspector(Shard& shard, OpenWatches& watches, const DurableDirectory* durable)
@@ -50,7 +62,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   grpc::ServerUnaryReactor* GetServerState(CallbackServerContext* context,
                                            const v1::GetServerStateRequest*,
                                            v1::ServerState* response) override {
-    *response = ToProto(shard_.Describe(), durable_);
+    *response = ToProto(shard_.Describe(), shard_, durable_);
     return Reply(context, absl::OkStatus());
   }
 
@@ -63,7 +75,9 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   grpc::ServerUnaryReactor* ListServers(CallbackServerContext* context,
                                         const v1::ListServersRequest*,
                                         v1::ListServersResponse* response) override {
-    *response = ServersToProto(shard_.Describe());
+    for (v1::Server& server : ServersToProto(shard_.Describe())) {
+      *response->add_servers() = std::move(server);
+    }
     return Reply(context, absl::OkStatus());
   }
 
@@ -112,9 +126,10 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     const size_t size = PageSize(request.page_size());
     const std::vector<SessionRecord> workers = shard_.WorkersAfter(std::string(after), size + 1);
     const ShardStatus state = shard_.Describe();
+    const std::set<SessionId> pulling = PullingFrom(shard_, state);
     Page<v1::Worker> page(size, response.mutable_workers());
     for (const SessionRecord& worker : workers) {
-      if (page.Add(ToProto(worker, state))) continue;
+      if (page.Add(ToProto(worker, state, pulling))) continue;
       const v1::Worker& last = response.workers(response.workers_size() - 1);
       response.set_next_page_token(absl::StrCat(kAfter, last.worker()));
       break;
@@ -134,13 +149,10 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
 
   absl::Status AnswerListTables(const v1::ListTablesRequest& request,
                                 v1::ListTablesResponse& response) const {
-    const ShardStatus state = shard_.Describe();
-    if (state.layout == nullptr) return absl::OkStatus();
-    const size_t tables = state.layout->tables().size();
-    response.set_total(tables);
-    const std::vector<TableStatus> totals = state.table_totals();
-    return FillPage(request, tables, response.mutable_tables(), response,
-                    [&](size_t i) { return TableToProto(i, totals[i], state); });
+    const std::vector<v1::TableState> tables = TablesToProto(shard_.Describe());
+    response.set_total(tables.size());
+    return FillPage(request, tables.size(), response.mutable_tables(), response,
+                    [&](size_t i) { return tables[i]; });
   }
 
   // Which tensor the response, whose other fields it sets, is to show.
@@ -171,7 +183,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
 
   static void Put(const TensorSummary& summary, v1::GetParameterResponse& response) {
     response.set_step(summary.step.value());
-    *response.mutable_statistics() = ToProto(summary.statistics);
+    *response.mutable_statistics() = StatisticsToProto(summary.statistics);
     response.mutable_values()->Add(summary.values.begin(), summary.values.end());
   }
 

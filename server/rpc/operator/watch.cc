@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/wire/messages.h"
-#include "server/rpc/operator/inspector_messages.h"
+#include "common/wire/settings.h"
+#include "server/observe/server_state.h"
 #include "server/rpc/operator/watch_stream.h"
 
 namespace sluice {
@@ -21,39 +21,34 @@ absl::Duration IntervalOf(const v1::WatchStateRequest& request) {
   return std::max(FromProto(request.min_interval()), kShortestWatchInterval);
 }
 
-// The step of the last checkpoint; empty if there is none.
-std::string SavedStep(const DurableDirectory* durable) {
-  const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
-  return saved.has_value() ? absl::StrCat(saved->step.value()) : "";
-}
-
 // The part of the state whose change a watcher is told of; times are not part of it.
-std::string AspectOf(const ShardStatus& state, const DurableDirectory* durable) {
-  std::vector<std::string> names = state.current.contributed;
-  for (const AwaitedWorker& worker : state.current.awaited) {
-    names.push_back(absl::StrCat("-", worker.worker));
+std::string AspectOf(const v1::ServerState& state) {
+  const v1::StepState& step = state.current();
+  std::vector<std::string> names(step.contributed().begin(), step.contributed().end());
+  for (const v1::AwaitedWorker& worker : step.awaited()) {
+    names.push_back(absl::StrCat("-", worker.worker()));
   }
-  for (const TrainingWarning& warning : state.warnings) {
-    names.push_back(absl::StrCat(warning.over.has_value() ? "over " : "", warning.text));
+  for (const v1::TrainingWarning& warning : state.warnings()) {
+    names.push_back(absl::StrCat(warning.has_over() ? "over " : "", warning.text()));
   }
-  return absl::StrCat(state.step.value(), " ", static_cast<int>(state.phase), " ", state.workers,
-                      " ", state.observers, " ", state.current.accumulated, " ",
-                      state.current.skipped, " ", state.measured.count, " ", SavedStep(durable),
-                      " ", absl::StrJoin(names, "\n"));
+  const std::string saved =
+      state.has_last_checkpoint() ? absl::StrCat(state.last_checkpoint().step()) : "";
+  return absl::StrCat(state.step(), " ", static_cast<int>(state.phase()), " ", state.workers(), " ",
+                      state.observers(), " ", step.accumulated(), " ", step.skipped(), " ",
+                      state.measurement().reports(), " ", saved, " ", absl::StrJoin(names, "\n"));
 }
 
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
-                                                      const Shard& shard,
-                                                      const DurableDirectory* durable,
+                                                      Shard& shard, const DurableDirectory* durable,
                                                       OpenWatches& watches) {
   const auto look = [&shard, durable, last = std::string()](v1::ServerState* message) mutable {
-    const ShardStatus state = shard.Describe();
-    std::string aspect = AspectOf(state, durable);
+    v1::ServerState state = ToProto(shard.Describe(), shard, durable);
+    std::string aspect = AspectOf(state);
     if (last == aspect) return false;
     last = std::move(aspect);  // never empty
-    *message = ToProto(state, durable);
+    *message = std::move(state);
     return true;
   };
   return new WatchStream<v1::ServerState>(watches, IntervalOf(request), look);

@@ -16,8 +16,7 @@ namespace sluice {
 // The reactor deletes itself when the call is done; `shard`, `durable`, which may be null, and
 // `watches` outlive it.
 grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
-                                                      const Shard& shard,
-                                                      const DurableDirectory* durable,
+                                                      Shard& shard, const DurableDirectory* durable,
                                                       OpenWatches& watches);
 
 }  // namespace sluice

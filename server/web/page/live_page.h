@@ -21,7 +21,7 @@
 #include "absl/time/time.h"
 #include "common/base/serial_executor.h"
 #include "common/storage/file_system.h"
-#include "server/events/job_moment.h"
+#include "server/observe/job_moment.h"
 #include "server/web/history/history.h"
 #include "server/web/history/job_watch.h"
 #include "server/web/history/span_window.h"

@@ -4,10 +4,9 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
-#include "server/policy/mode_options.h"
+#include "server/observe/readings.h"
 #include "server/web/page/servers_json.h"
 
 namespace sluice {
@@ -26,100 +25,82 @@ std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const char* NameOfPhase(Phase phase) {
-  switch (phase) {
-    case Phase::kTraining:
-      return "training";
-    case Phase::kFinished:
-      return "finished";
-    case Phase::kDraining:
-      return "draining";
-    case Phase::kWaitingForWorkers:
-      break;
-  }
-  return "waiting for workers";
-}
-
 std::string NameOf(Activity activity) { return std::string(1, static_cast<char>(activity)); }
 
-Json StepInProgress(const ShardStatus& state) {
-  const StepState& step = state.current;
+Json StepInProgress(const v1::StepState& step) {
   Json awaited = Json::array();
-  for (const AwaitedWorker& worker : step.awaited) {
-    awaited.push_back({{"worker", worker.worker},
-                       {"since_last_seen", absl::ToDoubleSeconds(worker.since_last_seen)},
-                       {"lag", worker.lag},
-                       {"bytes_arrived", worker.bytes_arrived}});
+  for (const v1::AwaitedWorker& worker : step.awaited()) {
+    awaited.push_back({{"worker", worker.worker()},
+                       {"since_last_seen", Seconds(worker.since_last_seen())},
+                       {"lag", worker.lag()},
+                       {"bytes_arrived", worker.bytes_arrived()}});
   }
-  Json waiting = nullptr;
-  if (step.since.has_value()) waiting = absl::ToDoubleSeconds(state.now - *step.since);
-  return {{"accumulated", step.accumulated}, {"required", step.required}, {"missing", step.missing},
-          {"absent", step.absent},           {"waiting", waiting},        {"awaited", awaited}};
+  return {{"accumulated", step.accumulated()},
+          {"required", step.required()},
+          {"missing", step.missing()},
+          {"absent", step.absent()},
+          {"waiting", step.has_waiting() ? Json(Seconds(step.waiting())) : Json()},
+          {"awaited", awaited}};
 }
 
-Json Pushes(const PushCounters& counters) {
-  return {{"received", counters.received},   {"accepted", counters.accepted},
-          {"stale", counters.stale},         {"skipped", counters.skipped},
-          {"duplicate", counters.duplicate}, {"rejected", counters.rejected},
-          {"aborted", counters.aborted},     {"in_progress", counters.in_progress}};
+Json Pushes(const v1::PushCounters& pushes) {
+  Json counts = {{"received", pushes.received()}, {"in_progress", pushes.in_progress()}};
+  for (const auto& [disposition, count] : Dispositions(pushes)) counts[disposition] = count;
+  return counts;
 }
 
-Json Staleness(const ShardStatus& state) {
+Json Staleness(const v1::ServerState& state) {
   Json bound = nullptr;
-  const ConsistencyMode mode = state.consistency.mode;
-  if (mode == ConsistencyMode::kSync || mode == ConsistencyMode::kBackup) bound = 0;
-  if (mode == ConsistencyMode::kBounded && state.consistency.max_staleness.has_value()) {
-    bound = *state.consistency.max_staleness;
-  }
-  return {{"counts", state.staleness.counts()},
-          {"mean", state.staleness.mean()},
-          {"max", state.staleness.max()},
+  const v1::Consistency& rules = state.consistency();
+  if (rules.mode() == v1::SYNC || rules.mode() == v1::BACKUP) bound = 0;
+  if (rules.mode() == v1::BOUNDED && rules.has_max_staleness()) bound = rules.max_staleness();
+  return {{"counts", StalenessCounts(state.staleness())},
+          {"mean", state.staleness().mean()},
+          {"max", state.staleness().max()},
           {"bound", bound}};
 }
 
-Json Warnings(const std::vector<TrainingWarning>& warnings) {
+Json Warnings(const v1::ServerState& state) {
   Json list = Json::array();
-  for (const TrainingWarning& warning : warnings) {
-    Json one = {{"since", warning.since.value()}, {"text", warning.text}};
-    one["over"] = warning.over.has_value() ? Json(warning.over->value()) : Json(nullptr);
-    list.push_back(one);
+  for (const v1::TrainingWarning& warning : state.warnings()) {
+    list.push_back({{"since", warning.since()},
+                    {"text", warning.text()},
+                    {"over", warning.has_over() ? Json(warning.over()) : Json()}});
   }
   return list;
 }
 
 // The latest that was reported while the job trains.
-Json Measured(const MeasurementStatus& measured) {
-  if (measured.count == 0) return nullptr;
-  return {{"step", measured.latest.step.value()}, {"results", measured.latest.results}};
+Json Measured(const v1::ServerState& state) {
+  if (!state.has_measurement()) return nullptr;
+  return {{"step", state.measurement().step()}, {"results", MeasuredResults(state)}};
 }
 
-Json InFlight(const InFlightStatus& in_flight) {
-  return {{"bytes", in_flight.bytes}, {"limit", in_flight.limit}, {"waiting", in_flight.waiting}};
+Json InFlight(const v1::InFlight& in_flight) {
+  return {
+      {"bytes", in_flight.bytes()}, {"limit", in_flight.limit()}, {"waiting", in_flight.waiting()}};
 }
 
 // Bytes as float32 and on the wire, of each encoding that was used.
-Json OfTransforms(const BytesByTransform& bytes) {
-  Json used = Json::object();
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i].wire == 0) continue;
-    used[kTransformNames[i]] = {{"tensor", bytes[i].tensor}, {"wire", bytes[i].wire}};
-  }
-  return used;
-}
-
-Json BytesByEncoding(const TrafficCounters& traffic) {
-  return {{"received", OfTransforms(traffic.received_by_transform)},
-          {"sent", OfTransforms(traffic.sent_by_transform)}};
+Json BytesByEncoding(const v1::ServerState& state) {
+  Json received = Json::object();
+  Json sent = Json::object();
+  const auto put = [](const v1::EncodedBytes& used, Json& of) {
+    of[used.encoding()] = {{"tensor", used.tensor_bytes()}, {"wire", used.wire_bytes()}};
+  };
+  for (const v1::EncodedBytes& used : state.received_by_encoding()) put(used, received);
+  for (const v1::EncodedBytes& used : state.sent_by_encoding()) put(used, sent);
+  return {{"received", received}, {"sent", sent}};
 }
 
 // How many workers use each encoding.
-Json Encodings(const std::vector<SessionRecord>& sessions) {
+Json Encodings(const std::vector<v1::Worker>& workers) {
   std::map<std::string, int> push;
   std::map<std::string, int> pull;
-  for (const SessionRecord& record : sessions) {
-    if (record.role != SessionRole::kWorker || !record.alive()) continue;
-    ++push[record.push_encoding.empty() ? "float32" : record.push_encoding];
-    ++pull[record.pull_encoding.empty() ? "float32" : record.pull_encoding];
+  for (const v1::Worker& worker : workers) {
+    if (!IsAlive(worker)) continue;
+    ++push[worker.push_encoding().empty() ? "float32" : worker.push_encoding()];
+    ++pull[worker.pull_encoding().empty() ? "float32" : worker.pull_encoding()];
     if (push.size() + pull.size() > 20) break;
   }
   return {{"push", push}, {"pull", pull}};
@@ -129,9 +110,9 @@ Json Encodings(const std::vector<SessionRecord>& sessions) {
 std::vector<SeenWorker> MostImportant(std::vector<SeenWorker> workers) {
   const auto before = [](const SeenWorker& a, const SeenWorker& b) {
     if (a.awaited != b.awaited) return a.awaited;
-    if (a.lag != b.lag) return a.lag > b.lag;
+    if (a.worker->lag() != b.worker->lag()) return a.worker->lag() > b.worker->lag();
     if (a.joined != b.joined) return a.joined > b.joined;
-    return a.name < b.name;
+    return a.worker->worker() < b.worker->worker();
   };
   const size_t count = std::min(workers.size(), LivePage::kMostWorkers);
   std::partial_sort(workers.begin(), workers.begin() + static_cast<ptrdiff_t>(count), workers.end(),
@@ -142,17 +123,20 @@ std::vector<SeenWorker> MostImportant(std::vector<SeenWorker> workers) {
 
 Json Table(const std::vector<SeenWorker>& workers, const History& history) {
   Json rows = Json::array();
-  for (const SeenWorker& worker : MostImportant(workers)) {
+  for (const SeenWorker& seen : MostImportant(workers)) {
+    const v1::Worker& worker = *seen.worker;
+    // Negative: it has not pushed.
+    const double since_push = worker.has_since_last_push() ? Seconds(worker.since_last_push()) : -1;
     const auto& lanes = history.lanes();
-    const auto lane = std::find(lanes.begin(), lanes.end(), worker.name);
-    rows.push_back({{"name", worker.name},
-                    {"activity", NameOf(worker.activity)},
-                    {"awaited", worker.awaited},
-                    {"lag", worker.lag},
-                    {"accepted", worker.accepted},
-                    {"stale", worker.stale},
-                    {"loss", Short(worker.loss)},
-                    {"since_push", worker.seconds_since_push},
+    const auto lane = std::find(lanes.begin(), lanes.end(), worker.worker());
+    rows.push_back({{"name", worker.worker()},
+                    {"activity", NameOf(seen.activity)},
+                    {"awaited", seen.awaited},
+                    {"lag", worker.lag()},
+                    {"accepted", worker.accepted()},
+                    {"stale", worker.stale()},
+                    {"loss", Short(worker.loss())},
+                    {"since_push", since_push},
                     {"lane", lane == lanes.end() ? -1 : lane - lanes.begin()}});
   }
   return rows;
@@ -162,9 +146,10 @@ Json Table(const std::vector<SeenWorker>& workers, const History& history) {
 Json Summary(const std::vector<SeenWorker>& workers) {
   std::map<std::string, int> activities;
   std::vector<float> losses;
-  for (const SeenWorker& worker : workers) {
-    ++activities[NameOf(worker.activity)];
-    if (std::isfinite(worker.loss) && worker.loss != 0) losses.push_back(worker.loss);
+  for (const SeenWorker& seen : workers) {
+    ++activities[NameOf(seen.activity)];
+    const float loss = seen.worker->loss();
+    if (std::isfinite(loss) && loss != 0) losses.push_back(loss);
   }
   std::sort(losses.begin(), losses.end());
   Json summary = {{"workers", workers.size()}, {"activities", activities}};
@@ -205,42 +190,42 @@ Json Events(const History& history, size_t most) {
 std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                       const std::vector<SeenWorker>& workers, const History& history) {
   constexpr size_t kNewestEvents = 20;
-  const ShardStatus& state = input.state;
+  const v1::ServerState& state = input.state;
   const HistorySample newest = history.Newest();
-  Json json = {{"job", state.job_id},
-               {"incarnation", state.incarnation.value()},
-               {"phase", NameOfPhase(state.phase)},
-               {"diverged", state.diverged},
-               {"step", state.step.value()},
-               {"mode", DescribeMode(state.consistency)},
-               {"uptime", absl::ToDoubleSeconds(state.uptime)},
-               {"learning_rate", state.learning_rate},
-               {"base_learning_rate", state.base_learning_rate},
-               {"scheduled", !state.schedule.is_constant()},
-               {"tensors", state.tensors},
-               {"elements", state.elements},
-               {"workers", state.workers},
-               {"expected_workers", state.expected_workers},
-               {"observers", state.observers},
-               {"waiting_pulls", state.waiting_pulls},
-               {"current", StepInProgress(state)},
-               {"pushes", Pushes(state.counters)},
+  Json json = {{"job", state.job_id()},
+               {"incarnation", state.incarnation()},
+               {"phase", PhaseName(state.phase())},
+               {"diverged", state.diverged()},
+               {"step", state.step()},
+               {"mode", RulesWords(state.consistency())},
+               {"uptime", Seconds(state.uptime())},
+               {"learning_rate", state.learning_rate()},
+               {"base_learning_rate", state.base_learning_rate()},
+               {"scheduled", !IsConstant(state.schedule())},
+               {"tensors", state.tensors()},
+               {"elements", state.elements()},
+               {"workers", state.workers()},
+               {"expected_workers", state.expected_workers()},
+               {"observers", state.observers()},
+               {"waiting_pulls", state.waiting_pulls()},
+               {"current", StepInProgress(state.current())},
+               {"pushes", Pushes(state.pushes())},
                {"staleness", Staleness(state)},
-               {"warnings", Warnings(state.warnings)},
-               {"servers", ServersJson(state)},
-               {"row_tables", TablesJson(state)},
-               {"encodings", Encodings(input.sessions)},
+               {"warnings", Warnings(state)},
+               {"servers", ServersJson(input)},
+               {"row_tables", TablesJson(input)},
+               {"encodings", Encodings(input.workers)},
                {"results", input.results},
-               {"measured", Measured(state.measured)},
-               {"lost_steps", state.lost_steps},
+               {"measured", Measured(state)},
+               {"lost_steps", state.lost_steps()},
                {"memory_limit", options.memory_limit},
                {"going_down", input.going_down},
-               {"in_flight", InFlight(state.in_flight)},
-               {"bytes_by_encoding", BytesByEncoding(state.traffic)},
+               {"in_flight", InFlight(state.in_flight())},
+               {"bytes_by_encoding", BytesByEncoding(state)},
                {"journal", options.journals},
                {"saves", !options.history_file.empty()}};
   json["checkpoint"] =
-      input.checkpoint.has_value() ? Json(input.checkpoint->value()) : Json(nullptr);
+      state.has_last_checkpoint() ? Json(state.last_checkpoint().step()) : Json(nullptr);
   json["lanes"] = history.lanes();
   json["table"] = Table(workers, history);
   json["summary"] = Summary(workers);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/observe/job_moment.h"
 #include "server/web/history/history.h"
 #include "server/web/history/job_watch.h"
 #include "server/web/page/live_page.h"

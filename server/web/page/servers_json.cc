@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
+
+#include "server/observe/readings.h"
 
 namespace sluice {
 namespace {
@@ -11,50 +12,45 @@ namespace {
 using Json = nlohmann::json;
 
 // Ids have 64 bits, of which a script's number has room for 53.
-Json Hottest(const std::vector<HotRow>& rows) {
+Json Hottest(const v1::TableState& table) {
   Json list = Json::array();
-  for (size_t i = 0; i < std::min(rows.size(), HotRow::kMost); ++i) {
-    list.push_back({{"id", std::to_string(rows[i].id)}, {"reads", rows[i].reads}});
+  for (const v1::HotRow& row : table.hottest()) {
+    list.push_back({{"id", std::to_string(row.id())}, {"reads", row.reads()}});
   }
   return list;
 }
 
 }  // namespace
 
-Json ServersJson(const ShardStatus& state) {
+Json ServersJson(const JobMoment& moment) {
   Json list = Json::array();
-  const auto seconds = [](const absl::optional<absl::Duration>& time) {
-    return time.has_value() ? Json(absl::ToDoubleSeconds(*time)) : Json(nullptr);
-  };
-  for (const ServerStatus& server : state.each_server) {
-    const StripeFigures& figures = server.figures;
-    list.push_back(
-        {{"address", server.address},
-         {"connected", server.connected},
-         {"since", seconds(server.unchanged)},
-         {"awaited", seconds(server.awaited)},
-         {"elements", server.elements},
-         {"step", figures.step.has_value() ? Json(figures.step->value()) : Json(nullptr)},
-         {"wire_bytes_received", figures.wire_bytes_received},
-         {"wire_bytes_sent", figures.wire_bytes_sent}});
+  for (const v1::Server& server : moment.servers) {
+    const auto awaited = SecondsAwaited(moment.state, server);
+    list.push_back({{"address", server.address()},
+                    {"connected", server.connected()},
+                    {"since", server.has_since() ? Json(Seconds(server.since())) : Json()},
+                    {"awaited", awaited.has_value() ? Json(*awaited) : Json()},
+                    {"elements", server.elements()},
+                    {"step", server.has_step() ? Json(server.step()) : Json()},
+                    {"wire_bytes_received", server.wire_bytes_received()},
+                    {"wire_bytes_sent", server.wire_bytes_sent()}});
   }
   return list;
 }
 
-Json TablesJson(const ShardStatus& state) {
-  const std::vector<TableStatus> totals = state.table_totals();
+Json TablesJson(const JobMoment& moment) {
   Json list = Json::array();
-  for (size_t i = 0; i < std::min(totals.size(), kMostShownTables); ++i) {
-    const TableStatus& table = totals[i];
-    list.push_back({{"name", state.layout->tables()[i].name},
-                    {"rows", table.rows},
-                    {"bytes", table.bytes},
-                    {"reads", table.reads},
-                    {"hits", table.hits},
+  for (size_t i = 0; i < std::min(moment.tables.size(), kMostShownTables); ++i) {
+    const v1::TableState& table = moment.tables[i];
+    list.push_back({{"name", table.table().name()},
+                    {"rows", table.rows()},
+                    {"bytes", table.bytes()},
+                    {"reads", table.reads()},
+                    {"hits", table.hits()},
                     {"mean_age", table.mean_age()},
-                    {"hottest", Hottest(table.hottest)}});
+                    {"hottest", Hottest(table)}});
   }
-  return {{"count", totals.size()}, {"first", std::move(list)}};
+  return {{"count", moment.tables.size()}, {"first", std::move(list)}};
 }
 
 }  // namespace sluice

@@ -7,17 +7,17 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
-#include "server/state/shard_status.h"
+#include "server/observe/job_moment.h"
 
 namespace sluice {
 
 inline constexpr size_t kMostShownTables = 20;
 
 // A list, in the order of the servers' indices.
-nlohmann::json ServersJson(const ShardStatus& state);
+nlohmann::json ServersJson(const JobMoment& moment);
 
 // {"count": of all tables, "first": [the first kMostShownTables, in the layout's order]}.
-nlohmann::json TablesJson(const ShardStatus& state);
+nlohmann::json TablesJson(const JobMoment& moment);
 
 }  // namespace sluice
 

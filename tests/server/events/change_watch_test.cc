@@ -15,10 +15,11 @@ using Kind = JobChange::Kind;
 // A job of which each Look() is two seconds later.
 class ChangeWatchTest : public ::testing::Test {
  protected:
-  ChangeWatchTest() { state_.incarnation = Incarnation(1); }
+  ChangeWatchTest() { state_.set_incarnation(1); }
 
   std::vector<Kind> Look() {
-    state_.now += absl::Seconds(2);
+    moment_.time += absl::Seconds(2);
+    state_.mutable_running()->set_seconds(state_.running().seconds() + 2);
     news_ = watch_.Look(moment_);
     std::vector<Kind> kinds;
     for (const JobChange& change : news_.changes) kinds.push_back(change.kind);
@@ -26,72 +27,76 @@ class ChangeWatchTest : public ::testing::Test {
   }
 
   JobMoment moment_;
-  ShardStatus& state_ = moment_.state;
+  v1::ServerState& state_ = moment_.state;
   JobNews news_;
   ChangeWatch watch_;
 };
 
 TEST_F(ChangeWatchTest, TellsTheBeginAndTheEndOfAJobOnce) {
   EXPECT_THAT(Look(), ElementsAre(Kind::kStarted));
-  state_.phase = Phase::kTraining;
+  state_.set_phase(v1::TRAINING);
   EXPECT_THAT(Look(), IsEmpty());
-  state_.phase = Phase::kFinished;
+  state_.set_phase(v1::FINISHED);
   EXPECT_THAT(Look(), ElementsAre(Kind::kFinished));
-  state_.phase = Phase::kDraining;
+  state_.set_phase(v1::DRAINING);
   EXPECT_THAT(Look(), ElementsAre(Kind::kDraining));
   EXPECT_THAT(Look(), IsEmpty());
 }
 
 TEST_F(ChangeWatchTest, TellsOfStepsBeforeTheEndThatFollowsThem) {
   Look();
-  state_.step = Step(3);
+  state_.set_step(3);
   EXPECT_THAT(Look(), ElementsAre(Kind::kStep));
   EXPECT_THAT(Look(), IsEmpty());
-  state_.step = Step(4);
-  state_.phase = Phase::kFinished;
+  state_.set_step(4);
+  state_.set_phase(v1::FINISHED);
   EXPECT_THAT(Look(), ElementsAre(Kind::kStep, Kind::kFinished));
-  state_.incarnation = Incarnation(2);
-  state_.step = Step(2);
-  state_.phase = Phase::kTraining;
+  state_.set_incarnation(2);
+  state_.set_step(2);
+  state_.set_phase(v1::TRAINING);
   EXPECT_THAT(Look(), ElementsAre(Kind::kStarted, Kind::kStep));
 }
 
 TEST_F(ChangeWatchTest, AWarningBeginsOnceAndEndsOnce) {
   Look();
-  state_.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "it rises"}};
+  v1::TrainingWarning& warning = *state_.add_warnings();
+  warning.set_kind(v1::LOSS_RISES);
+  warning.set_since(3);
   EXPECT_THAT(Look(), ElementsAre(Kind::kWarning));
-  EXPECT_EQ(news_.changes[0].warning, &state_.warnings[0]);
+  EXPECT_EQ(news_.changes[0].warning, &warning);
   EXPECT_THAT(Look(), IsEmpty());
-  state_.warnings[0].over = Step(9);
+  warning.set_over(9);
   EXPECT_THAT(Look(), ElementsAre(Kind::kWarningOver));
   EXPECT_THAT(Look(), IsEmpty());
-  state_.warnings[0] = {WarningKind::kLossRises, Step(12), Step(13), "it rises again"};
+  warning.set_since(12);
+  warning.set_over(13);
   EXPECT_THAT(Look(), ElementsAre(Kind::kWarning, Kind::kWarningOver));
 }
 
 TEST_F(ChangeWatchTest, AMeasurementIsToldOnceAndOfEachIncarnationAnew) {
   EXPECT_THAT(Look(), ElementsAre(Kind::kStarted));
-  state_.measured = {1, {Step(0), {{"test accuracy", 0.5}}}};
+  state_.mutable_measurement()->set_reports(1);
   EXPECT_THAT(Look(), ElementsAre(Kind::kMeasured));
   EXPECT_THAT(Look(), IsEmpty());
-  state_.measured.count = 3;  // two reports since the look before
+  state_.mutable_measurement()->set_reports(3);  // two reports since the look before
   EXPECT_THAT(Look(), ElementsAre(Kind::kMeasured));
-  state_.incarnation = Incarnation(2);
-  state_.measured = {};
+  state_.set_incarnation(2);
+  state_.clear_measurement();
   EXPECT_THAT(Look(), ElementsAre(Kind::kStarted));
 }
 
 TEST_F(ChangeWatchTest, MeasuresRatesAndStalenessSinceTheLookBefore) {
-  state_.staleness.Enter(20);
-  state_.step = Step(5);
+  state_.mutable_staleness()->set_gradients(1);
+  state_.mutable_staleness()->set_sum(20);
+  state_.set_step(5);
   Look();
   EXPECT_FALSE(news_.rates.has_value());
-  state_.step = Step(9);
-  state_.counters.received = 10;
-  state_.traffic.bytes_received = 600;
-  state_.traffic.bytes_sent = 800;
-  state_.staleness.Enter(1);
-  state_.staleness.Enter(4);
+  state_.set_step(9);
+  state_.mutable_pushes()->set_received(10);
+  state_.set_bytes_received(600);
+  state_.set_bytes_sent(800);
+  state_.mutable_staleness()->set_gradients(3);
+  state_.mutable_staleness()->set_sum(25);
   Look();
   ASSERT_TRUE(news_.rates.has_value());
   EXPECT_EQ(news_.rates->steps, 2);
@@ -105,27 +110,28 @@ TEST_F(ChangeWatchTest, MeasuresRatesAndStalenessSinceTheLookBefore) {
 }
 
 TEST_F(ChangeWatchTest, ARateThatTheScheduleChangesIsNoNews) {
-  state_.base_learning_rate = state_.learning_rate = 0.5;
+  state_.set_base_learning_rate(0.5);
+  state_.set_learning_rate(0.5);
   Look();
-  state_.learning_rate = 0.25;
+  state_.set_learning_rate(0.25);
   EXPECT_THAT(Look(), IsEmpty());
-  state_.base_learning_rate = 0.1;
+  state_.set_base_learning_rate(0.1);
   EXPECT_THAT(Look(), ElementsAre(Kind::kRate));
 }
 
-TEST_F(ChangeWatchTest, NamesTheSessionThatComesAndGoes) {
+TEST_F(ChangeWatchTest, NamesTheWorkerThatComesAndGoes) {
   Look();
-  moment_.sessions.resize(2);
-  moment_.sessions[0].worker = "observer";
-  moment_.sessions[0].role = SessionRole::kObserver;
-  moment_.sessions[1].worker = "worker";
-  moment_.sessions[1].joined = true;
+  moment_.workers.resize(2);
+  for (v1::Worker& worker : moment_.workers) worker.set_presence(v1::PRESENT);
+  moment_.workers[0].set_worker("of an earlier incarnation");
+  moment_.workers[1].set_worker("worker");
+  moment_.workers[1].set_joined(true);
   EXPECT_THAT(Look(), ElementsAre(Kind::kJoined));
-  EXPECT_EQ(news_.changes[0].session, &moment_.sessions[1]);
-  EXPECT_EQ(news_.sessions[1].since, state_.now);
-  moment_.sessions[1].presence = Presence::kEvicted;
+  EXPECT_EQ(news_.changes[0].worker, &moment_.workers[1]);
+  EXPECT_EQ(news_.workers[1].since, moment_.time);
+  moment_.workers[1].set_presence(v1::EVICTED);
   EXPECT_THAT(Look(), ElementsAre(Kind::kEvicted));
-  EXPECT_EQ(news_.sessions.size(), 2);
+  EXPECT_EQ(news_.workers.size(), 2);
 }
 
 }  // namespace

@@ -44,20 +44,25 @@ class JsonLogTest : public ::testing::Test {
  protected:
   JsonLogTest() {
     moment_.time = absl::FromUnixMillis(1'700'000'000'250);
-    ShardStatus& state = moment_.state;
-    state.job_id = "07466a53";
-    state.incarnation = Incarnation(2);
-    state.step = Step(40);
-    state.learning_rate = 0.25;
-    state.base_learning_rate = 0.5;
-    state.counters.accepted = 9;
-    moment_.checkpoint = Step(39);
-    moment_.sessions.resize(1);
-    moment_.sessions[0].worker = "worker-1";
-    moment_.sessions[0].host = "node7";
-    moment_.sessions[0].index = 1;
-    moment_.sessions[0].accepted = 5;
-    state.measured = {1, {Step(38), {{"test accuracy", 0.875}}}};
+    v1::ServerState& state = moment_.state;
+    state.set_job_id("07466a53");
+    state.set_incarnation(2);
+    state.set_step(40);
+    state.set_learning_rate(0.25);
+    state.set_base_learning_rate(0.5);
+    state.mutable_pushes()->set_accepted(9);
+    state.mutable_last_checkpoint()->set_step(39);
+    state.mutable_measurement()->set_step(38);
+    (*state.mutable_measurement()->mutable_results())["test accuracy"] = 0.875;
+    moment_.workers.resize(1);
+    moment_.workers[0].set_worker("worker-1");
+    moment_.workers[0].set_host("node7");
+    moment_.workers[0].set_index(1);
+    moment_.workers[0].set_accepted(5);
+    warning_.set_kind(v1::LOSS_RISES);
+    warning_.set_since(31);
+    warning_.set_over(35);
+    warning_.set_text("the loss rises");
     news_.loss = 1.5;
     news_.staleness = 2.25;
     news_.rates = JobRates{10, 20, 300, 400};
@@ -65,7 +70,7 @@ class JsonLogTest : public ::testing::Test {
 
   std::string Line(Kind kind) const {
     JobChange change{kind};
-    if (kind >= Kind::kJoined) change.session = &moment_.sessions[0];
+    if (kind >= Kind::kJoined) change.worker = &moment_.workers[0];
     if (kind == Kind::kWarning || kind == Kind::kWarningOver) change.warning = &warning_;
     JobNews news = news_;
     news.changes = {change};
@@ -86,7 +91,7 @@ class JsonLogTest : public ::testing::Test {
 
   JobMoment moment_;
   JobNews news_;
-  TrainingWarning warning_ = {WarningKind::kLossRises, Step(31), Step(35), "the loss rises"};
+  v1::TrainingWarning warning_;
   bool full_ = false;
   std::string text_;
   JsonLog log_{std::make_unique<RecordFile>(
@@ -149,7 +154,7 @@ TEST_F(JsonLogTest, TellsWhatWasMeasuredAndOfWhichStep) {
 }
 
 TEST_F(JsonLogTest, ANameThatIsNoTextSpoilsNoLine) {
-  moment_.sessions[0].worker = "a\n\"\xff";
+  moment_.workers[0].set_worker("a\n\"\xff");
   EXPECT_EQ(nlohmann::json::parse(Line(Kind::kJoined))["worker"], "a\n\"\xef\xbf\xbd");
 }
 

@@ -31,8 +31,8 @@ class TensorBoardLogTest : public ::testing::Test {
     EXPECT_THAT(MakeEventDirectory(directory_), IsOk());
     path_ = EventFilePath(directory_, start_, "node7");
     moment_.time = start_ + absl::Seconds(1);
-    moment_.state.step = Step(40);
-    moment_.state.learning_rate = 0.25;
+    moment_.state.set_step(40);
+    moment_.state.set_learning_rate(0.25);
     news_.changes = {{JobChange::Kind::kStep}};
   }
 
@@ -96,7 +96,10 @@ TEST_F(TensorBoardLogTest, WritesEachResultOnceAndNothingWithoutAStep) {
 TEST_F(TensorBoardLogTest, AMeasurementIsAtTheStepThatWasEvaluated) {
   Open();
   news_.changes = {{JobChange::Kind::kMeasured}, {JobChange::Kind::kStep}};
-  moment_.state.measured = {1, {Step(38), {{"test accuracy", 0.5}, {"test loss", 1.5}}}};
+  v1::LastMeasurement& measured = *moment_.state.mutable_measurement();
+  measured.set_step(38);
+  (*measured.mutable_results())["test accuracy"] = 0.5;
+  (*measured.mutable_results())["test loss"] = 1.5;
   log_->Look(moment_, news_);
   log_->End();
   EXPECT_THAT(Read(), ElementsAre("1700000000.00 step 0: brain.Event:2",

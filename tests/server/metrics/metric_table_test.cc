@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 #include "server/metrics/shard_families.h"
 #include "server/metrics/span_histograms.h"
-#include "tests/server/metrics/full_figures.h"
+#include "tests/server/metrics/full_moment.h"
 #include "tests/testing/json.h"
 #include "tests/testing/process/process.h"
 
@@ -58,8 +58,8 @@ std::vector<std::vector<std::string>> Rows() {
 }
 
 std::vector<prometheus::MetricFamily> Served() {
-  std::vector<prometheus::MetricFamily> served = ShardFamilies(FullFigures());
-  for (auto& more : {ProcessFamilies(FiguresOfThisProcess()), SpanHistograms().Collect()}) {
+  std::vector<prometheus::MetricFamily> served = ShardFamilies(FullMoment());
+  for (auto& more : {ProcessFamilies(), SpanHistograms().Collect()}) {
     served.insert(served.end(), more.begin(), more.end());
   }
   return served;

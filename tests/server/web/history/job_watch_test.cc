@@ -14,13 +14,28 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-SessionRecord Worker(const std::string& name, uint64_t accepted = 0, float loss = 0) {
-  SessionRecord record;
-  record.worker = name;
-  record.joined = true;
-  record.accepted = accepted;
-  record.loss = loss;
-  return record;
+v1::Worker Worker(const std::string& name, uint64_t accepted = 0, float loss = 0) {
+  v1::Worker worker;
+  worker.set_worker(name);
+  worker.set_presence(v1::PRESENT);
+  worker.set_joined(true);
+  worker.set_accepted(accepted);
+  worker.set_loss(loss);
+  return worker;
+}
+
+v1::TrainingWarning LossRises() {
+  v1::TrainingWarning warning;
+  warning.set_kind(v1::LOSS_RISES);
+  warning.set_text("the loss rises");
+  return warning;
+}
+
+v1::Server Moved(uint64_t received, uint64_t sent) {
+  v1::Server server;
+  server.set_wire_bytes_received(received);
+  server.set_wire_bytes_sent(sent);
+  return server;
 }
 
 // A job of which each Look() is a second later.
@@ -28,14 +43,13 @@ class JobWatchTest : public ::testing::Test {
  protected:
   JobWatchTest() {
     moment_.time = absl::FromUnixSeconds(5000);
-    state_.now = absl::FromUnixSeconds(7);
-    state_.incarnation = Incarnation(1);
+    state_.set_incarnation(1);
   }
 
   const HistorySample& Look() {
     watch_.Look(moment_, memory_, spans_, history_);
     moment_.time += absl::Seconds(1);
-    state_.now += absl::Seconds(1);
+    state_.mutable_running()->set_seconds(state_.running().seconds() + 1);
     row_ = history_.Newest();
     return row_;
   }
@@ -58,8 +72,8 @@ class JobWatchTest : public ::testing::Test {
   }
 
   JobMoment moment_;
-  ShardStatus& state_ = moment_.state;
-  std::vector<SessionRecord>& sessions_ = moment_.sessions;
+  v1::ServerState& state_ = moment_.state;
+  std::vector<v1::Worker>& workers_ = moment_.workers;
   uint64_t memory_ = 0;
   SpanSummary spans_;
   History history_;
@@ -68,15 +82,15 @@ class JobWatchTest : public ::testing::Test {
 };
 
 TEST_F(JobWatchTest, MakesARowOfWhatTheShardReports) {
-  state_.step = Step(40);
+  state_.set_step(40);
   Look();
-  state_.step = Step(52);
-  state_.learning_rate = 0.25;
-  state_.counters.accepted = 7;
-  state_.counters.stale = 3;
-  state_.traffic.wire_bytes_received = 1234;
-  state_.workers = 3;
-  state_.current.since = state_.now - absl::Seconds(4);
+  state_.set_step(52);
+  state_.set_learning_rate(0.25);
+  state_.mutable_pushes()->set_accepted(7);
+  state_.mutable_pushes()->set_stale(3);
+  state_.set_wire_bytes_received(1234);
+  state_.set_workers(3);
+  state_.mutable_current()->mutable_waiting()->set_seconds(4);
   memory_ = 777;
   Look();
   EXPECT_EQ(Value("time"), 5001);
@@ -93,68 +107,53 @@ TEST_F(JobWatchTest, MakesARowOfWhatTheShardReports) {
 }
 
 TEST_F(JobWatchTest, TheBytesOnTheWireAreThoseOfAllServers) {
-  state_.traffic.wire_bytes_received = 1234;
-  state_.traffic.wire_bytes_sent = 34;
-  state_.each_server.resize(1);  // its own figures are not filled in here
+  state_.set_wire_bytes_received(1234);
+  state_.set_wire_bytes_sent(34);
+  moment_.servers = {Moved(1, 2)};
   Look();
   EXPECT_EQ(Value("wire_bytes_received"), 1234);
   EXPECT_EQ(Value("wire_bytes_sent"), 34);
-  state_.each_server.resize(3);
-  for (uint64_t i = 0; i < 3; ++i) {
-    state_.each_server[i].figures = {Step(4), 1000 + i, 100 * i};
-  }
+  moment_.servers = {Moved(1000, 0), Moved(1001, 100), Moved(1002, 200)};
   Look();
   EXPECT_EQ(Value("wire_bytes_received"), 3003);
   EXPECT_EQ(Value("wire_bytes_sent"), 300);
 }
 
-TEST_F(JobWatchTest, TheTablesAreThoseOfAllServersAndUnknownIfThereAreNone) {
+TEST_F(JobWatchTest, TheFiguresOfTablesAreSumsAndUnknownIfThereAreNone) {
   Look();
   EXPECT_TRUE(std::isnan(Value("table_rows")));
-  TableSpec items;
-  items.name = "items";
-  items.width = 2;
-  TableSpec users = items;
-  users.name = "users";
-  state_.layout = std::make_shared<const Layout>(*Layout::Create({}, {items, users}));
-  state_.each_server.resize(2);
+  moment_.tables.resize(2);
   Look();
   EXPECT_EQ(Value("table_rows"), 0);
-  for (uint64_t i = 0; i < 2; ++i) {
-    std::vector<TableStatus>& tables = state_.each_server[i].figures.tables;
-    tables.resize(2);
-    tables[0].rows = 10 + i;
-    tables[1].rows = 100;
-    tables[0].bytes = 1000;
-    tables[1].reads = 30 + i;
-    tables[0].reads = 7;
-    tables[1].hits = 20;
-  }
+  moment_.tables[0].set_rows(21);
+  moment_.tables[1].set_rows(200);
+  moment_.tables[0].set_bytes(2000);
+  moment_.tables[0].set_reads(14);
+  moment_.tables[1].set_reads(61);
+  moment_.tables[1].set_hits(40);
   Look();
-  EXPECT_EQ(Value("table_rows"), 10 + 11 + 100 + 100);
+  EXPECT_EQ(Value("table_rows"), 221);
   EXPECT_EQ(Value("table_bytes"), 2000);
-  EXPECT_EQ(Value("row_reads"), 30 + 31 + 7 + 7);
+  EXPECT_EQ(Value("row_reads"), 75);
   EXPECT_EQ(Value("row_hits"), 40);
 }
 
 TEST_F(JobWatchTest, APauseOfTheShardsClockShowsInTheTimesAndNotInTheSpeed) {
-  state_.step = Step(1);
-  moment_.checkpoint = Step(1);
+  state_.set_step(1);
   Look();
   moment_.time += absl::Seconds(600);
-  state_.step = Step(4);
-  state_.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "the loss rises"}};
+  state_.set_step(4);
+  *state_.add_warnings() = LossRises();
   Look();
   EXPECT_EQ(Value("time"), 5601);
   EXPECT_EQ(Value("steps_per_second"), 3);
-  EXPECT_EQ(Value("checkpoint_age"), 601);
   EXPECT_EQ(history_.events().back().time, 5601);
 }
 
 TEST_F(JobWatchTest, AJobDoesNotGoOnWithTheHistoryOfAnother) {
   history_.BeginJob("another");
   history_.Add({4000, 7, "joined", "a worker of it"});
-  state_.job_id = "this";
+  state_.set_job_id("this");
   Look();
   Look();
   EXPECT_THAT(Events(), ElementsAre("server: the server has started"));
@@ -165,20 +164,20 @@ TEST_F(JobWatchTest, KnowsNoSpeedBeforeTheFirstStepAndAcrossIncarnations) {
   Look();
   Look();
   EXPECT_TRUE(std::isnan(Value("steps_per_second")));
-  state_.step = Step(10);
+  state_.set_step(10);
   Look();
   EXPECT_EQ(Value("steps_per_second"), 10);
-  state_.incarnation = Incarnation(2);
-  state_.step = Step(5);
+  state_.set_incarnation(2);
+  state_.set_step(5);
   Look();
   EXPECT_TRUE(std::isnan(Value("steps_per_second")));
 }
 
 TEST_F(JobWatchTest, TheLossIsTheMeanOfWorkersThatPushedSinceTheRowBefore) {
-  sessions_ = {Worker("a", 1, 2), Worker("b", 1, 4)};
+  workers_ = {Worker("a", 1, 2), Worker("b", 1, 4)};
   Look();
   EXPECT_EQ(Value("loss"), 3);
-  sessions_[0] = Worker("a", 2, 1);  // b has not pushed again
+  workers_[0] = Worker("a", 2, 1);  // b has not pushed again
   const HistorySample& row = Look();
   EXPECT_EQ(Value("loss"), 1);
   EXPECT_EQ(row.losses[0], 1);
@@ -188,17 +187,14 @@ TEST_F(JobWatchTest, TheLossIsTheMeanOfWorkersThatPushedSinceTheRowBefore) {
 }
 
 TEST_F(JobWatchTest, TellsWhatEachWorkerDoes) {
-  state_.step = Step(5);
-  sessions_ = {Worker("computes"), Worker("lost"), Worker("pushes"), Worker("waits"),
-               Worker("pulls")};
-  for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i].session = SessionId(i + 1);
-  sessions_[1].presence = Presence::kLost;
-  sessions_[3].contributed = Step(5);
-  moment_.pulling = {sessions_[1].session, sessions_[2].session, sessions_[4].session};
-  AwaitedWorker awaited;
-  awaited.worker = "pushes";
-  awaited.bytes_arrived = 100;
-  state_.current.awaited = {awaited};
+  workers_ = {Worker("computes"), Worker("lost"), Worker("pushes"), Worker("waits"),
+              Worker("pulls")};
+  workers_[1].set_presence(v1::LOST);
+  workers_[3].set_contributed(true);
+  for (const size_t i : {1, 2, 4}) workers_[i].set_pulling(true);
+  v1::AwaitedWorker& awaited = *state_.mutable_current()->add_awaited();
+  awaited.set_worker("pushes");
+  awaited.set_bytes_arrived(100);
   Look();
   std::vector<Activity> activities;
   for (const SeenWorker& worker : watch_.workers()) activities.push_back(worker.activity);
@@ -208,32 +204,17 @@ TEST_F(JobWatchTest, TellsWhatEachWorkerDoes) {
   EXPECT_TRUE(watch_.workers()[2].awaited);
 }
 
-TEST_F(JobWatchTest, AWorkerPullsFromAnyServerThatIsThere) {
-  sessions_ = {Worker("a"), Worker("b"), Worker("c")};
-  sessions_[0].session = SessionId(1);
-  sessions_[1].session = SessionId(2);
-  sessions_[2].session = SessionId(3);
-  state_.each_server.resize(3);
-  state_.each_server[1].connected = true;
-  state_.each_server[1].figures.pulling = {sessions_[1].session};
-  state_.each_server[2].figures.pulling = {sessions_[2].session};  // the last it said
-  Look();
-  EXPECT_EQ(watch_.workers()[0].activity, Activity::kComputes);
-  EXPECT_EQ(watch_.workers()[1].activity, Activity::kPulls);
-  EXPECT_EQ(watch_.workers()[2].activity, Activity::kComputes);
-}
-
 TEST_F(JobWatchTest, NotesWhoComesAndGoesOnce) {
-  sessions_ = {Worker("a")};
+  workers_ = {Worker("a")};
   Look();
   Look();
-  sessions_[0].presence = Presence::kLost;
+  workers_[0].set_presence(v1::LOST);
   Look();
-  sessions_[0].presence = Presence::kEvicted;
+  workers_[0].set_presence(v1::EVICTED);
   Look();
-  sessions_[0].presence = Presence::kPresent;
+  workers_[0].set_presence(v1::PRESENT);
   Look();
-  sessions_[0].presence = Presence::kLeft;
+  workers_[0].set_presence(v1::LEFT);
   Look();
   Look();
   EXPECT_THAT(Events(), ElementsAre("server: the server has started", "joined: a", "lost: a",
@@ -243,8 +224,8 @@ TEST_F(JobWatchTest, NotesWhoComesAndGoesOnce) {
 
 TEST_F(JobWatchTest, AWorkerThatCameAndWentBetweenTwoLooksIsInTheEventsAndTheLoss) {
   Look();
-  sessions_ = {Worker("brief", 3, 0.5)};
-  sessions_[0].presence = Presence::kLeft;
+  workers_ = {Worker("brief", 3, 0.5)};
+  workers_[0].set_presence(v1::LEFT);
   Look();
   EXPECT_EQ(Value("loss"), 0.5);
   EXPECT_THAT(Events(),
@@ -252,13 +233,13 @@ TEST_F(JobWatchTest, AWorkerThatCameAndWentBetweenTwoLooksIsInTheEventsAndTheLos
 }
 
 TEST_F(JobWatchTest, AWorkerThatTheShardHasForgottenIsANewOneWhenItComesAgain) {
-  sessions_ = {Worker("again", 3, 0.5)};
-  sessions_[0].presence = Presence::kLeft;
+  workers_ = {Worker("again", 3, 0.5)};
+  workers_[0].set_presence(v1::LEFT);
   Look();
-  sessions_.clear();
+  workers_.clear();
   Look();
-  sessions_ = {Worker("again", 1, 0.25)};
-  sessions_[0].presence = Presence::kLeft;
+  workers_ = {Worker("again", 1, 0.25)};
+  workers_[0].set_presence(v1::LEFT);
   Look();
   EXPECT_EQ(Value("loss"), 0.25);
   EXPECT_THAT(Events(), ElementsAre("server: the server has started", "joined: again",
@@ -266,19 +247,20 @@ TEST_F(JobWatchTest, AWorkerThatTheShardHasForgottenIsANewOneWhenItComesAgain) {
 }
 
 TEST_F(JobWatchTest, NotesRestartsCheckpointsWarningsAndWhatAnOperatorChanges) {
-  state_.base_learning_rate = 0.5;
+  state_.set_base_learning_rate(0.5);
   Look();
-  moment_.checkpoint = Step(20);
+  state_.mutable_last_checkpoint()->set_step(20);
+  state_.mutable_last_checkpoint()->mutable_since()->set_seconds(2);
   Look();
-  state_.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "the loss rises"}};
-  state_.base_learning_rate = 0.25;
+  *state_.add_warnings() = LossRises();
+  state_.set_base_learning_rate(0.25);
   Look();
   Look();
   EXPECT_EQ(Value("checkpoint_age"), 2);
-  state_.schedule.warmup_steps = 100;
-  state_.base_learning_rate = 0.125;
+  state_.mutable_schedule()->set_warmup_steps(100);
+  state_.set_base_learning_rate(0.125);
   Look();
-  state_.incarnation = Incarnation(2);
+  state_.set_incarnation(2);
   Look();
   EXPECT_THAT(Events(), ElementsAre("server: the server has started",
                                     "checkpoint: a checkpoint of step 20 is saved",
@@ -288,7 +270,7 @@ TEST_F(JobWatchTest, NotesRestartsCheckpointsWarningsAndWhatAnOperatorChanges) {
 }
 
 TEST_F(JobWatchTest, AThousandWorkersHaveAsManyLanesAsThereAre) {
-  for (int i = 0; i < 1000; ++i) sessions_.push_back(Worker("worker-" + std::to_string(i), 1, 2));
+  for (int i = 0; i < 1000; ++i) workers_.push_back(Worker("worker-" + std::to_string(i), 1, 2));
   const HistorySample& row = Look();
   EXPECT_THAT(watch_.workers(), SizeIs(1000));
   EXPECT_EQ(Value("loss"), 2);
@@ -299,7 +281,7 @@ TEST_F(JobWatchTest, AThousandWorkersHaveAsManyLanesAsThereAre) {
 }
 
 TEST_F(JobWatchTest, KeepsTheTimesOfStepsAndTheBytesInFlight) {
-  state_.in_flight.bytes = 4096;
+  state_.mutable_in_flight()->set_bytes(4096);
   spans_.step_median = 0.25;
   spans_.step_p99 = 0.5;
   spans_.sync_median = 0.03125;
@@ -320,24 +302,34 @@ TEST_F(JobWatchTest, KeepsTheTimesOfStepsAndTheBytesInFlight) {
 TEST_F(JobWatchTest, AnAccuracyIsInTheRowInWhichItWasReported) {
   Look();
   EXPECT_TRUE(std::isnan(Value("test_accuracy")));
-  state_.measured = {1, {Step(3), {{"test accuracy", 0.5}, {"test loss", 1}}}};
+  v1::LastMeasurement& measured = *state_.mutable_measurement();
+  measured.set_reports(1);
+  measured.set_step(3);
+  (*measured.mutable_results())["test accuracy"] = 0.5;
   Look();
   EXPECT_EQ(Value("test_accuracy"), 0.5);
   EXPECT_EQ(Value("measured_step"), 3);
   Look();
   EXPECT_TRUE(std::isnan(Value("test_accuracy")));
   EXPECT_TRUE(std::isnan(Value("measured_step")));
-  state_.measured.count = 2;  // the same again
+  measured.set_reports(2);  // the same again
   Look();
   EXPECT_EQ(Value("test_accuracy"), 0.5);
-  state_.measured = {3, {Step(4), {{"test loss", 1}}}};
+  measured.set_reports(3);
+  measured.set_step(4);
+  measured.clear_results();
+  (*measured.mutable_results())["test loss"] = 1;
   Look();
   EXPECT_TRUE(std::isnan(Value("test_accuracy")));
   EXPECT_TRUE(std::isnan(Value("measured_step")));
 }
 
 TEST_F(JobWatchTest, KeepsTheTasksOfEachExecutor) {
-  moment_.executor_tasks = {{"arrive", 1}, {"step", 2}, {"encode", 3}, {"summary", 4}, {"hook", 5}};
+  for (const auto& [name, tasks] :
+       {std::pair("arrive", 1), std::pair("step", 2), std::pair("encode", 3),
+        std::pair("summary", 4), std::pair("hook", 5)}) {
+    (*state_.mutable_tasks())[name] = tasks;
+  }
   Look();
   EXPECT_EQ(Value("tasks_arrive"), 1);
   EXPECT_EQ(Value("tasks_step"), 2);

@@ -14,6 +14,14 @@
 namespace sluice {
 namespace {
 
+v1::EncodedBytes Encoded(const std::string& encoding, uint64_t tensor, uint64_t wire) {
+  v1::EncodedBytes bytes;
+  bytes.set_encoding(encoding);
+  bytes.set_tensor_bytes(tensor);
+  bytes.set_wire_bytes(wire);
+  return bytes;
+}
+
 class LivePageTest : public ::testing::Test {
  protected:
   HttpResponse Get(const std::string& path) {
@@ -28,8 +36,7 @@ class LivePageTest : public ::testing::Test {
   void Show(Step step) {
     JobMoment input;
     input.time = absl::FromUnixSeconds(5000) + absl::Seconds(step.value());
-    input.state.now = absl::FromUnixSeconds(7);
-    input.state.step = step;
+    input.state.set_step(step.value());
     page_.End(input);
   }
 
@@ -65,9 +72,11 @@ TEST_F(LivePageTest, SaysThatTheServerGoesDown) {
 TEST_F(LivePageTest, ShowsTheLimitOfGradientsInFlightAndTheBytesOfEachEncoding) {
   JobMoment input;
   input.time = absl::FromUnixSeconds(5001);
-  input.state.in_flight = {5, 7, 2};
-  input.state.traffic.received_by_transform[3] = {400, 100};
-  input.state.traffic.sent_by_transform[8] = {40, 10};
+  input.state.mutable_in_flight()->set_bytes(5);
+  input.state.mutable_in_flight()->set_limit(7);
+  input.state.mutable_in_flight()->set_waiting(2);
+  *input.state.add_received_by_encoding() = Encoded("int8", 400, 100);
+  *input.state.add_sent_by_encoding() = Encoded("custom", 40, 10);
   page_.End(input);
   const nlohmann::json state = nlohmann::json::parse(*Get("/api/state").body);
   EXPECT_EQ(state["in_flight"], (nlohmann::json{{"bytes", 5}, {"limit", 7}, {"waiting", 2}}));
@@ -83,35 +92,32 @@ TEST_F(LivePageTest, ShowsWhatWasMeasuredAndOfWhichStep) {
     return nlohmann::json::parse(*Get("/api/state").body)["measured"];
   };
   EXPECT_TRUE(measured().is_null());
-  input.state.measured = {1, {Step(7), {{"test accuracy", 0.25}}}};
+  input.state.mutable_measurement()->set_step(7);
+  (*input.state.mutable_measurement()->mutable_results())["test accuracy"] = 0.25;
   page_.End(input);
   EXPECT_EQ(measured().dump(), R"({"results":{"test accuracy":0.25},"step":7})");
 }
 
-// The status of a job whose model has so many tables.
-ShardStatus WithTables(size_t count) {
-  ShardStatus state;
-  LayoutRange bias;
-  bias.name = "bias";
-  bias.length = 1;
-  std::vector<TableSpec> tables(count);
-  for (size_t i = 0; i < count; ++i) {
-    tables[i].name = absl::StrCat("t", i);
-    tables[i].width = 8;
-  }
-  state.layout = std::make_shared<const Layout>(*Layout::Create({bias}, tables));
-  state.each_server.resize(2);
-  for (ServerStatus& server : state.each_server) server.figures.tables.resize(count);
-  return state;
+v1::HotRow Hot(uint64_t id, uint64_t reads) {
+  v1::HotRow row;
+  row.set_id(id);
+  row.set_reads(reads);
+  return row;
 }
 
 TEST_F(LivePageTest, ShowsWhatAllServersHaveOfATable) {
-  constexpr RowId kLast = 18446744073709551615U;
   JobMoment input;
   input.time = absl::FromUnixSeconds(5001);
-  input.state = WithTables(1);
-  input.state.each_server[0].figures.tables[0] = {5, 0, 4, 300, 2, 1, 10, 8, 20, {{kLast, 64}}};
-  input.state.each_server[1].figures.tables[0] = {5, 0, 0, 100, 0, 0, 10, 7, 30, {{3, 128}}};
+  input.tables.resize(1);
+  v1::TableState& table = input.tables[0];
+  table.mutable_table()->set_name("t0");
+  table.set_rows(10);
+  table.set_bytes(400);
+  table.set_reads(20);
+  table.set_hits(15);
+  table.set_mean_age(5);
+  *table.add_hottest() = Hot(3, 128);
+  *table.add_hottest() = Hot(18446744073709551615U, 64);
   page_.End(input);
   const nlohmann::json tables = nlohmann::json::parse(*Get("/api/state").body)["row_tables"];
   EXPECT_EQ(tables["count"], 1);
@@ -129,7 +135,8 @@ TEST_F(LivePageTest, ShowsTwentyTablesAndHowManyThereAre) {
     return nlohmann::json::parse(*Get("/api/state").body)["row_tables"];
   };
   EXPECT_EQ(tables().dump(), R"({"count":0,"first":[]})");
-  input.state = WithTables(300);
+  input.tables.resize(300);
+  input.tables[19].mutable_table()->set_name("t19");
   page_.End(input);
   EXPECT_EQ(tables()["count"], 300);
   EXPECT_EQ(tables()["first"].size(), 20);
@@ -139,9 +146,17 @@ TEST_F(LivePageTest, ShowsTwentyTablesAndHowManyThereAre) {
 TEST_F(LivePageTest, ShowsEachServerOfTheJob) {
   JobMoment input;
   input.time = absl::FromUnixSeconds(5001);
-  input.state.each_server.resize(2);
-  input.state.each_server[0] = {"a:1", 20, {Step(7), 400, 300}, true, absl::Seconds(9), {}};
-  input.state.each_server[0].awaited = absl::Seconds(2);
+  input.servers.resize(2);
+  v1::Server& first = input.servers[0];
+  first.set_address("a:1");
+  first.set_elements(20);
+  first.set_step(7);
+  first.set_wire_bytes_received(400);
+  first.set_wire_bytes_sent(300);
+  first.set_connected(true);
+  first.mutable_since()->set_seconds(9);
+  input.servers[1].set_index(1);
+  input.state.mutable_awaited_server()->mutable_since()->set_seconds(2);
   page_.End(input);
   const nlohmann::json state = nlohmann::json::parse(*Get("/api/state").body);
   EXPECT_EQ(

@@ -1,7 +1,8 @@
-#include "server/rpc/operator/inspector_messages.h"
+#include "server/observe/server_state.h"
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
@@ -13,32 +14,33 @@
 namespace sluice {
 namespace {
 
-v1::ServerPhase PhaseToProto(Phase phase) {
-  switch (phase) {
-    case Phase::kTraining:
-      return v1::TRAINING;
-    case Phase::kFinished:
-      return v1::FINISHED;
-    case Phase::kDraining:
-      return v1::DRAINING;
-    case Phase::kWaitingForWorkers:
-      break;
-  }
-  return v1::WAITING_FOR_WORKERS;
-}
+constexpr std::pair<Phase, v1::ServerPhase> kPhases[] = {
+    {Phase::kWaitingForWorkers, v1::WAITING_FOR_WORKERS},
+    {Phase::kTraining, v1::TRAINING},
+    {Phase::kFinished, v1::FINISHED},
+    {Phase::kDraining, v1::DRAINING}};
+constexpr std::pair<Presence, v1::WorkerPresence> kPresences[] = {
+    {Presence::kPresent, v1::PRESENT},
+    {Presence::kLost, v1::LOST},
+    {Presence::kLeft, v1::LEFT},
+    {Presence::kEvicted, v1::EVICTED}};
+constexpr std::pair<WarningKind, v1::WarningKind> kWarnings[] = {
+    {WarningKind::kNotFinite, v1::NOT_FINITE},
+    {WarningKind::kParametersGrow, v1::PARAMETERS_GROW},
+    {WarningKind::kLossRises, v1::LOSS_RISES},
+    {WarningKind::kDoesNotLearn, v1::DOES_NOT_LEARN},
+    {WarningKind::kWorkersLost, v1::WORKERS_LOST},
+    {WarningKind::kGradientsDropped, v1::GRADIENTS_DROPPED},
+    {WarningKind::kWentBack, v1::WENT_BACK},
+    {WarningKind::kWorkersLate, v1::WORKERS_LATE},
+    {WarningKind::kTooFewWorkers, v1::TOO_FEW_WORKERS}};
 
-v1::WorkerPresence PresenceToProto(Presence presence) {
-  switch (presence) {
-    case Presence::kLost:
-      return v1::LOST;
-    case Presence::kLeft:
-      return v1::LEFT;
-    case Presence::kEvicted:
-      return v1::EVICTED;
-    case Presence::kPresent:
-      break;
+template <typename Ours, typename Theirs, size_t kCount>
+Theirs MessageOf(const std::pair<Ours, Theirs> (&words)[kCount], Ours ours) {
+  for (const auto& [known, message] : words) {
+    if (known == ours) return message;
   }
-  return v1::PRESENT;
+  return Theirs();
 }
 
 v1::PushCounters CountersToProto(const PushCounters& counters) {
@@ -77,6 +79,8 @@ v1::Staleness StalenessToProto(const StalenessHistogram& staleness) {
   v1::Staleness message;
   message.set_mean(staleness.mean());
   message.set_max(staleness.max());
+  message.set_gradients(staleness.total());
+  message.set_sum(staleness.sum());
   for (size_t i = 0; i < staleness.counts().size(); ++i) {
     if (staleness.counts()[i] == 0) continue;
     v1::StalenessCount& count = *message.add_histogram();
@@ -116,37 +120,63 @@ v1::StalenessRules RulesToProto(const StalenessRules& rules) {
   return message;
 }
 
-v1::WarningKind KindToProto(WarningKind kind) {
-  switch (kind) {
-    case WarningKind::kParametersGrow:
-      return v1::PARAMETERS_GROW;
-    case WarningKind::kLossRises:
-      return v1::LOSS_RISES;
-    case WarningKind::kDoesNotLearn:
-      return v1::DOES_NOT_LEARN;
-    case WarningKind::kWorkersLost:
-      return v1::WORKERS_LOST;
-    case WarningKind::kGradientsDropped:
-      return v1::GRADIENTS_DROPPED;
-    case WarningKind::kWentBack:
-      return v1::WENT_BACK;
-    case WarningKind::kWorkersLate:
-      return v1::WORKERS_LATE;
-    case WarningKind::kTooFewWorkers:
-      return v1::TOO_FEW_WORKERS;
-    case WarningKind::kNotFinite:
-      break;
-  }
-  return v1::NOT_FINITE;
-}
-
 v1::TrainingWarning WarningToProto(const TrainingWarning& warning) {
   v1::TrainingWarning message;
-  message.set_kind(KindToProto(warning.kind));
+  message.set_kind(MessageOf(kWarnings, warning.kind));
   message.set_since(warning.since.value());
   if (warning.over.has_value()) message.set_over(warning.over->value());
   message.set_text(warning.text);
   return message;
+}
+
+v1::InFlight InFlightToProto(const InFlightStatus& in_flight) {
+  v1::InFlight message;
+  message.set_bytes(in_flight.bytes);
+  message.set_limit(in_flight.limit);
+  message.set_waiting(in_flight.waiting);
+  return message;
+}
+
+v1::WorkerCounts CountsToProto(const WorkerCounts& workers) {
+  v1::WorkerCounts message;
+  message.set_connected(workers.connected);
+  message.set_lost(workers.open - workers.connected);
+  message.set_evicted(workers.evicted);
+  return message;
+}
+
+void PutEncoded(const BytesByTransform& bytes,
+                google::protobuf::RepeatedPtrField<v1::EncodedBytes>* message) {
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i].wire == 0) continue;
+    v1::EncodedBytes& used = *message->Add();
+    used.set_encoding(kTransformNames[i]);
+    used.set_tensor_bytes(bytes[i].tensor);
+    used.set_wire_bytes(bytes[i].wire);
+  }
+}
+
+void PutTraffic(const TrafficCounters& traffic, v1::ServerState* message) {
+  message->set_bytes_received(traffic.bytes_received);
+  message->set_bytes_sent(traffic.bytes_sent);
+  message->set_wire_bytes_received(traffic.wire_bytes_received);
+  message->set_wire_bytes_sent(traffic.wire_bytes_sent);
+  PutEncoded(traffic.received_by_transform, message->mutable_received_by_encoding());
+  PutEncoded(traffic.sent_by_transform, message->mutable_sent_by_encoding());
+}
+
+void PutTimes(const ShardStatus& state, v1::ServerState* message) {
+  *message->mutable_started() = ToProto(state.created);
+  *message->mutable_uptime() = ToProto(state.uptime);
+  *message->mutable_running() = ToProto(state.now - state.created);
+  *message->mutable_longest_wait() = ToProto(state.times.longest_wait);
+  if (state.times.initialized.has_value()) {
+    *message->mutable_since_initialized() = ToProto(state.now - *state.times.initialized);
+  }
+  if (state.times.last_step.has_value()) {
+    *message->mutable_mean_step_time() = ToProto(state.MeanStepTime());
+    *message->mutable_since_last_step() = ToProto(state.now - *state.times.last_step);
+  }
 }
 
 v1::LastMeasurement MeasuredToProto(const MeasurementStatus& measured) {
@@ -166,6 +196,28 @@ std::string AwaitedOf(const ServerStatus& server, Step step) {
   return absl::StrCat("to carry out an order of step ", step.Next().value());
 }
 
+v1::TableState TableToProto(const TableSpec& table, const OptimizerOptions& optimizer,
+                            const TableStatus& all) {
+  v1::TableState message;
+  *message.mutable_table() = ToProto(table);
+  message.set_optimizer(std::string(OptimizerName(optimizer)));
+  message.set_rows(all.rows);
+  message.set_rows_on_disk(all.on_disk);
+  message.set_waiting(all.waiting);
+  message.set_bytes(all.bytes);
+  message.set_dropped(all.dropped);
+  message.set_removed(all.removed);
+  message.set_reads(all.reads);
+  message.set_hits(all.hits);
+  message.set_mean_age(all.mean_age());
+  for (const HotRow& row : all.hottest) {
+    v1::HotRow& shown = *message.add_hottest();
+    shown.set_id(row.id);
+    shown.set_reads(row.reads);
+  }
+  return message;
+}
+
 }  // namespace
 
 v1::ServerState ToProto(const ShardStatus& state) {
@@ -174,7 +226,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
   message.set_version(kVersion);
   message.set_job_id(state.job_id);
   message.set_incarnation(state.incarnation.value());
-  message.set_phase(PhaseToProto(state.phase));
+  message.set_phase(MessageOf(kPhases, state.phase));
   message.set_step(state.step.value());
   *message.mutable_consistency() = ToProto(state.consistency);
   if (state.optimizer != nullptr) {
@@ -182,20 +234,23 @@ v1::ServerState ToProto(const ShardStatus& state) {
     *message.mutable_staleness_rules() = RulesToProto(state.staleness_rules);
   }
   message.set_workers(state.workers);
+  message.set_expected_workers(state.expected_workers);
+  *message.mutable_worker_counts() = CountsToProto(state.worker_counts);
   message.set_observers(state.observers);
   *message.mutable_current() = StepToProto(state.current, state.now);
   message.set_learning_rate(state.learning_rate);
+  message.set_base_learning_rate(state.base_learning_rate);
   *message.mutable_schedule() = ToProto(state.schedule);
   *message.mutable_staleness() = StalenessToProto(state.staleness);
-  *message.mutable_longest_wait() = ToProto(state.times.longest_wait);
   *message.mutable_pushes() = CountersToProto(state.counters);
   message.set_tensors(state.tensors);
   message.set_elements(state.elements);
-  message.set_bytes_received(state.traffic.bytes_received);
-  message.set_bytes_sent(state.traffic.bytes_sent);
-  message.set_wire_bytes_received(state.traffic.wire_bytes_received);
-  message.set_wire_bytes_sent(state.traffic.wire_bytes_sent);
+  PutTraffic(state.traffic, &message);
+  message.set_waiting_pulls(state.waiting_pulls);
+  *message.mutable_in_flight() = InFlightToProto(state.in_flight);
   message.set_lost_steps(state.lost_steps);
+  message.set_journal_stopped(state.journal_stopped);
+  message.set_diverged(state.diverged);
   for (const TrainingWarning& warning : state.warnings) {
     *message.add_warnings() = WarningToProto(warning);
   }
@@ -206,28 +261,39 @@ v1::ServerState ToProto(const ShardStatus& state) {
         ToProto(state.now - state.awaited_holder->since);
   }
   if (state.measured.count > 0) *message.mutable_measurement() = MeasuredToProto(state.measured);
-  *message.mutable_started() = ToProto(state.created);
-  *message.mutable_uptime() = ToProto(state.uptime);
-  if (state.times.last_step.has_value()) {
-    *message.mutable_mean_step_time() = ToProto(state.MeanStepTime());
-    *message.mutable_since_last_step() = ToProto(state.now - *state.times.last_step);
-  }
+  PutTimes(state, &message);
   return message;
 }
 
-v1::ServerState ToProto(const ShardStatus& state, const DurableDirectory* durable) {
+v1::ServerState ToProto(const ShardStatus& state, Shard& shard, const DurableDirectory* durable) {
   v1::ServerState message = ToProto(state);
-  const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
+  for (const auto& [name, tasks] : shard.executors().Tasks()) {
+    (*message.mutable_tasks())[name] = static_cast<uint32_t>(tasks);
+  }
+  if (durable == nullptr) return message;
+  message.set_checkpoint_every(durable->checkpoint_every());
+  const auto saved = durable->last_saved();
   if (!saved.has_value()) return message;
   message.mutable_last_checkpoint()->set_step(saved->step.value());
   *message.mutable_last_checkpoint()->mutable_since() = ToProto(RealClock().Now() - saved->at);
   return message;
 }
 
-v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state) {
+// What other servers say of it is up to a second old.
+std::set<SessionId> PullingFrom(Shard& shard, const ShardStatus& state) {
+  std::set<SessionId> pulling = shard.active_pulls().Sessions();
+  for (const ServerStatus& server : state.each_server) {
+    if (!server.connected) continue;
+    pulling.insert(server.figures.pulling.begin(), server.figures.pulling.end());
+  }
+  return pulling;
+}
+
+v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state,
+                   const std::set<SessionId>& pulling) {
   v1::Worker message;
   message.set_worker(record.worker);
-  message.set_presence(PresenceToProto(record.presence));
+  message.set_presence(MessageOf(kPresences, record.presence));
   message.set_host(record.host);
   message.set_pid(record.pid);
   message.set_push_encoding(record.push_encoding);
@@ -246,32 +312,24 @@ v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state) {
   message.set_stale(record.stale);
   message.set_skipped(record.skipped);
   message.set_index(record.index);
+  message.set_joined(record.joined);
+  message.set_pulling(pulling.count(record.session) > 0);
+  message.set_lag(state.step.value() - std::min(state.step, record.last_gradient_step).value());
+  message.set_contributed(record.contributed == state.step);
   *message.mutable_since_last_seen() = ToProto(state.now - record.last_seen);
   if (record.last_push == absl::InfinitePast()) return message;
   message.set_step(record.last_gradient_step.value());
-  message.set_lag(state.step.value() - std::min(state.step, record.last_gradient_step).value());
-  message.set_contributed(record.contributed == state.step);
   message.set_loss(record.loss);
   *message.mutable_since_last_push() = ToProto(state.now - record.last_push);
   return message;
 }
 
-v1::TensorStatistics ToProto(const TensorStatistics& statistics) {
-  v1::TensorStatistics message;
-  message.set_min(statistics.min);
-  message.set_max(statistics.max);
-  message.set_mean(statistics.mean);
-  message.set_standard_deviation(statistics.standard_deviation);
-  message.set_l2_norm(statistics.l2_norm);
-  message.set_zero_share(statistics.zero_share);
-  return message;
-}
-
-v1::ListServersResponse ServersToProto(const ShardStatus& state) {
-  v1::ListServersResponse message;
-  for (const ServerStatus& server : state.each_server) {
-    v1::Server& shown = *message.add_servers();
-    shown.set_index(static_cast<uint32_t>(message.servers_size() - 1));
+std::vector<v1::Server> ServersToProto(const ShardStatus& state) {
+  std::vector<v1::Server> servers(state.each_server.size());
+  for (size_t i = 0; i < servers.size(); ++i) {
+    const ServerStatus& server = state.each_server[i];
+    v1::Server& shown = servers[i];
+    shown.set_index(static_cast<uint32_t>(i));
     shown.set_address(server.address);
     shown.set_elements(server.elements);
     shown.set_bytes(server.elements * sizeof(float));
@@ -284,29 +342,17 @@ v1::ListServersResponse ServersToProto(const ShardStatus& state) {
     const auto& since = server.connected ? server.awaited : server.unchanged;
     if (since.has_value()) *shown.mutable_awaited_since() = ToProto(*since);
   }
-  return message;
+  return servers;
 }
 
-v1::TableState TableToProto(size_t i, const TableStatus& all, const ShardStatus& state) {
-  const TableSpec& table = state.layout->tables()[i];
-  v1::TableState message;
-  *message.mutable_table() = ToProto(table);
-  message.set_optimizer(std::string(OptimizerName(OptionsFor(*state.optimizer, table.name))));
-  message.set_rows(all.rows);
-  message.set_rows_on_disk(all.on_disk);
-  message.set_waiting(all.waiting);
-  message.set_bytes(all.bytes);
-  message.set_dropped(all.dropped);
-  message.set_removed(all.removed);
-  message.set_reads(all.reads);
-  message.set_hits(all.hits);
-  message.set_mean_age(all.mean_age());
-  for (const HotRow& row : all.hottest) {
-    v1::HotRow& shown = *message.add_hottest();
-    shown.set_id(row.id);
-    shown.set_reads(row.reads);
+std::vector<v1::TableState> TablesToProto(const ShardStatus& state) {
+  const std::vector<TableStatus> totals = state.table_totals();
+  std::vector<v1::TableState> tables;
+  for (size_t i = 0; i < totals.size(); ++i) {
+    const TableSpec& table = state.layout->tables()[i];
+    tables.push_back(TableToProto(table, OptionsFor(*state.optimizer, table.name), totals[i]));
   }
-  return message;
+  return tables;
 }
 
 }  // namespace sluice

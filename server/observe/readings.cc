@@ -1,0 +1,79 @@
+#include "server/observe/readings.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_replace.h"
+#include "common/wire/settings.h"
+#include "server/policy/mode_options.h"
+#include "server/state/push_counters.h"
+
+namespace sluice {
+
+double Seconds(const google::protobuf::Duration& duration) {
+  return absl::ToDoubleSeconds(FromProto(duration));
+}
+
+std::string PhaseName(v1::ServerPhase phase) {
+  return absl::StrReplaceAll(absl::AsciiStrToLower(v1::ServerPhase_Name(phase)), {{"_", " "}});
+}
+
+std::string WarningName(v1::WarningKind kind) {
+  return absl::AsciiStrToLower(v1::WarningKind_Name(kind));
+}
+
+std::string ModeName(const v1::Consistency& consistency) {
+  return absl::AsciiStrToLower(v1::ConsistencyMode_Name(consistency.mode()));
+}
+
+std::string RulesWords(const v1::Consistency& consistency) {
+  const auto rules = FromProto(consistency);
+  return rules.ok() ? DescribeMode(*rules) : "unknown";
+}
+
+// The options' field has the optimizer's name.
+std::string OptimizerName(const v1::OptimizerConfig& optimizer) {
+  const auto* const field = v1::OptimizerConfig::descriptor()->FindFieldByNumber(
+      static_cast<int>(optimizer.optimizer_case()));
+  return field == nullptr ? "" : field->name();
+}
+
+bool IsConstant(const v1::LearningRateSchedule& schedule) {
+  const auto known = FromProto(schedule);
+  return known.ok() && known->is_constant();
+}
+
+std::vector<std::pair<const char*, uint64_t>> Dispositions(const v1::PushCounters& pushes) {
+  return {{"accepted", pushes.accepted()}, {"stale", pushes.stale()},
+          {"skipped", pushes.skipped()},   {"duplicate", pushes.duplicate()},
+          {"rejected", pushes.rejected()}, {"aborted", pushes.aborted()}};
+}
+
+std::vector<uint64_t> StalenessCounts(const v1::Staleness& staleness) {
+  std::vector<uint64_t> counts(StalenessHistogram::kLast + 1);
+  for (const v1::StalenessCount& one : staleness.histogram()) {
+    counts.at(one.staleness()) = one.count();
+  }
+  return counts;
+}
+
+Results MeasuredResults(const v1::ServerState& state) {
+  const auto& results = state.measurement().results();
+  return {results.begin(), results.end()};
+}
+
+absl::optional<double> SecondsAwaited(const v1::ServerState& state, const v1::Server& server) {
+  const v1::AwaitedServer& awaited = state.awaited_server();
+  if (!state.has_awaited_server() || awaited.index() != server.index()) return absl::nullopt;
+  return Seconds(awaited.since());
+}
+
+WireTotals WireTotalsOf(const v1::ServerState& state, const std::vector<v1::Server>& servers) {
+  if (servers.size() < 2) return {state.wire_bytes_received(), state.wire_bytes_sent()};
+  WireTotals totals;
+  for (const v1::Server& server : servers) {
+    totals.received += server.wire_bytes_received();
+    totals.sent += server.wire_bytes_sent();
+  }
+  return totals;
+}
+
+}  // namespace sluice

@@ -1,0 +1,55 @@
+// What several readers of the state need of it: its words, and values that follow from it.
+
+#ifndef SLUICE_SERVER_OBSERVE_READINGS_H_
+#define SLUICE_SERVER_OBSERVE_READINGS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "common/protocol/results.h"
+#include "sluice/v1/inspector.pb.h"
+
+namespace sluice {
+
+double Seconds(const google::protobuf::Duration& duration);
+
+std::string PhaseName(v1::ServerPhase phase);                // "waiting for workers", "training"
+std::string WarningName(v1::WarningKind kind);               // "loss_rises"
+std::string ModeName(const v1::Consistency& consistency);    // "bounded"
+std::string RulesWords(const v1::Consistency& consistency);  // "bounded, quorum 1, max_staleness 6"
+std::string OptimizerName(const v1::OptimizerConfig& optimizer);  // "sgd"; empty: none is known
+
+bool IsConstant(const v1::LearningRateSchedule& schedule);
+
+// What became of the pushes that are over: "accepted", 7; "stale", 1; and so on.
+std::vector<std::pair<const char*, uint64_t>> Dispositions(const v1::PushCounters& pushes);
+
+// The number of gradients of each staleness, from 0 on; the last one includes all larger ones.
+std::vector<uint64_t> StalenessCounts(const v1::Staleness& staleness);
+
+// The last results that were reported while the job trains, by name. Empty: none were.
+Results MeasuredResults(const v1::ServerState& state);
+
+// How long the current step has waited for that server; absent: it does not wait for it.
+absl::optional<double> SecondsAwaited(const v1::ServerState& state, const v1::Server& server);
+
+// Bytes of the messages that carried tensors, of all servers of the job.
+struct WireTotals {
+  uint64_t received = 0;
+  uint64_t sent = 0;
+};
+// With several servers, each one counts its own: the sum leaves out what another server has moved
+// in the last second.
+WireTotals WireTotalsOf(const v1::ServerState& state, const std::vector<v1::Server>& servers);
+
+// Whether its session is open: it is present, or lost with a running lease.
+inline bool IsAlive(const v1::Worker& worker) {
+  return worker.presence() == v1::PRESENT || worker.presence() == v1::LOST;
+}
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_OBSERVE_READINGS_H_

@@ -1,0 +1,92 @@
+// The words and values that follow from a state.
+
+#include "server/observe/readings.h"
+
+#include "common/wire/settings.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using ::testing::StrEq;
+
+TEST(ReadingsTest, WordsAreThoseOfTheMessages) {
+  EXPECT_EQ(PhaseName(v1::WAITING_FOR_WORKERS), "waiting for workers");
+  EXPECT_EQ(PhaseName(v1::TRAINING), "training");
+  EXPECT_EQ(WarningName(v1::NOT_FINITE), "not_finite");
+  EXPECT_EQ(WarningName(v1::TOO_FEW_WORKERS), "too_few_workers");
+  v1::OptimizerConfig optimizer;
+  EXPECT_EQ(OptimizerName(optimizer), "");
+  optimizer.mutable_adamw();
+  EXPECT_EQ(OptimizerName(optimizer), "adamw");
+}
+
+TEST(ReadingsTest, RulesAreInTheWordsOfTheLog) {
+  Consistency rules;
+  rules.mode = ConsistencyMode::kBounded;
+  rules.max_staleness = 6;
+  EXPECT_EQ(ModeName(ToProto(rules)), "bounded");
+  EXPECT_EQ(RulesWords(ToProto(rules)), "bounded, quorum 1, max_staleness 6");
+  EXPECT_EQ(RulesWords(v1::Consistency()), "unknown");
+}
+
+TEST(ReadingsTest, AScheduleIsConstantIfItHasNeitherAWarmUpNorACurve) {
+  v1::LearningRateSchedule schedule;
+  EXPECT_TRUE(IsConstant(schedule));
+  schedule.set_kind(v1::LearningRateSchedule::CONSTANT);
+  EXPECT_TRUE(IsConstant(schedule));
+  schedule.set_warmup_steps(3);
+  EXPECT_FALSE(IsConstant(schedule));
+  schedule.set_warmup_steps(0);
+  schedule.set_kind(v1::LearningRateSchedule::COSINE);
+  schedule.set_total_steps(9);
+  EXPECT_FALSE(IsConstant(schedule));
+}
+
+TEST(ReadingsTest, EachPushThatIsOverHasOneDisposition) {
+  v1::PushCounters pushes;
+  pushes.set_received(27);
+  pushes.set_accepted(7);
+  pushes.set_stale(6);
+  pushes.set_skipped(5);
+  pushes.set_duplicate(4);
+  pushes.set_rejected(3);
+  pushes.set_aborted(2);
+  EXPECT_THAT(Dispositions(pushes),
+              ElementsAre(Pair(StrEq("accepted"), 7), Pair(StrEq("stale"), 6),
+                          Pair(StrEq("skipped"), 5), Pair(StrEq("duplicate"), 4),
+                          Pair(StrEq("rejected"), 3), Pair(StrEq("aborted"), 2)));
+}
+
+TEST(ReadingsTest, StalenessThatDidNotOccurHasNoGradients) {
+  v1::Staleness staleness;
+  for (const uint32_t number : {2, 32}) {
+    v1::StalenessCount& one = *staleness.add_histogram();
+    one.set_staleness(number);
+    one.set_count(number + 1);
+  }
+  const std::vector<uint64_t> counts = StalenessCounts(staleness);
+  ASSERT_THAT(counts, SizeIs(33));
+  EXPECT_EQ(counts[0], 0);
+  EXPECT_EQ(counts[2], 3);
+  EXPECT_EQ(counts[32], 33);
+}
+
+TEST(ReadingsTest, AStepWaitsForOneServer) {
+  v1::ServerState state;
+  v1::Server first;
+  v1::Server second;
+  second.set_index(1);
+  EXPECT_FALSE(SecondsAwaited(state, first).has_value());
+  state.mutable_awaited_server()->set_index(1);
+  state.mutable_awaited_server()->mutable_since()->set_seconds(3);
+  EXPECT_FALSE(SecondsAwaited(state, first).has_value());
+  EXPECT_EQ(SecondsAwaited(state, second), 3);
+}
+
+}  // namespace
+}  // namespace sluice
