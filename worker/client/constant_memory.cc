@@ -1,7 +1,8 @@
 #include "worker/client/constant_memory.h"
 
+#include <glog/logging.h>
+
 #include <cstring>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -31,6 +32,18 @@ uint64_t ChecksumOf(const ConstantMemory& memory) {
   Checksummer sum;
   for (const absl::Span<char> part : memory) sum.Add({part.data(), part.size()});
   return sum.Get();
+}
+
+absl::StatusOr<uint64_t> OfferConstants(ServerConnection& connection, SessionId session,
+                                        const std::string& worker, uint64_t checksum,
+                                        const ConstantMemory& memory) {
+  for (int corrupt = 0;;) {
+    auto offered = connection.OfferConstants(session, checksum, memory);
+    const bool is_late = absl::IsDeadlineExceeded(offered.status());
+    if (!is_late && !(IsCorrupt(offered.status()) && ++corrupt <= kMaxRepeats)) return offered;
+    LOG(WARNING) << Shown(worker)
+                 << " offers the model's constants again: " << offered.status().message();
+  }
 }
 
 absl::StatusOr<uint64_t> PullConstants(ServerConnection& connection, SessionId session,

@@ -5,6 +5,7 @@
 #define SLUICE_WORKER_CLIENT_CONSTANT_MEMORY_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +24,12 @@ absl::Status CheckFits(const ConstantMemory& memory, const std::vector<ConstantT
 
 // The XXH3-64 of all bytes.
 uint64_t ChecksumOf(const ConstantMemory& memory);
+
+// Offers them to a job that has none, for as long as other offers are before it. Returns the
+// XXH3-64 of the job's, which may be another worker's. `checksum` is theirs.
+absl::StatusOr<uint64_t> OfferConstants(ServerConnection& connection, SessionId session,
+                                        const std::string& worker, uint64_t checksum,
+                                        const ConstantMemory& memory);
 
 // Pulls the job's constants into `memory`, again if they were damaged on their way, and returns
 // their XXH3-64. After an error `memory` is unchanged.

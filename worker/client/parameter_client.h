@@ -4,7 +4,7 @@
 #ifndef SLUICE_WORKER_CLIENT_PARAMETER_CLIENT_H_
 #define SLUICE_WORKER_CLIENT_PARAMETER_CLIENT_H_
 
-#include <functional>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,19 +14,18 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
-#include "common/encoding/encoding_plan.h"
-#include "common/protocol/attachment.h"
 #include "common/protocol/protocol_types.h"
-#include "common/tensor/coverage.h"
 #include "common/tensor/running_means.h"
 #include "common/tensor/shared_floats.h"
 #include "worker/client/constant_memory.h"
-#include "worker/client/pulled_means.h"
+#include "worker/client/held_parameters.h"
+#include "worker/client/round_encodings.h"
 #include "worker/client/round_report.h"
-#include "worker/client/row_cache.h"
+#include "worker/client/row_cache_options.h"
 #include "worker/client/row_pull.h"
-#include "worker/compression/auto_encodings.h"
-#include "worker/compression/gradient_encoder.h"
+#include "worker/client/worker_round.h"
+#include "worker/client/worker_rows.h"
+#include "worker/client/worker_session.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
@@ -48,10 +47,8 @@ class ParameterClient {
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
                            GradientEncoding encoding = {}, EncodingChoice pull = {},
                            const Clock& clock = RealClock())
-      : connection_(std::move(connection)),
-        encoding_(std::move(encoding)),
-        pull_(std::move(pull)),
-        clock_(clock) {}
+      : session_(std::move(connection),
+                 RoundEncodings(std::move(encoding), std::move(pull), clock)) {}
 
   // Joins a job. On entry `parameters` hold the model's own. If the job has no parameters yet, they
   // become the job's. Then every worker pulls the job's into `parameters`. After an error they are
@@ -65,10 +62,10 @@ class ParameterClient {
   // are equal. So does a later call that joins a server which has come back without, or with
   // others. Call it before Join(), which fails with BAD_ARGUMENT if the memory does not fit the
   // layout. It must stay valid as long as this.
-  void KeepConstants(ConstantMemory memory) { constants_ = std::move(memory); }
+  void KeepConstants(ConstantMemory memory) { session_.KeepConstants(std::move(memory)); }
 
   // How often the job's were written there.
-  uint64_t constants_pulled() const { return constants_pulled_; }
+  uint64_t constants_pulled() const { return session_.constants_pulled(); }
 
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
   // holds. Then waits until the job's mode lets this worker continue, and writes the parameters to
@@ -86,8 +83,8 @@ class ParameterClient {
   // server that has none; the gradient is given up then (kStaleDropped). If it fails, nothing is
   // offered, and the call returns its error. After any error `parameters` may hold anything: the
   // next gradient is written anew. Call it before Join().
-  using Restore = std::function<absl::Status(absl::Span<float> parameters)>;
-  void RestoreBy(Restore restore) { restore_ = std::move(restore); }
+  using Restore = HeldParameters::Restore;  // absl::Status(absl::Span<float> parameters)
+  void RestoreBy(Restore restore) { parameters_.RestoreBy(std::move(restore)); }
 
   // Sets the rows whose gradients the next PushPull() pushes, of tables of the layout. If it drops
   // the gradient, it drops them, too. They are sent in the encoding of gradients if that is
@@ -98,7 +95,9 @@ class ParameterClient {
   // For a model with running means (common/tensor/running_means.h), which a stale push would set
   // back. Names all elements that may be running means; their decay is not read. BAD_ARGUMENT from
   // Join() if the layout has others in their place. Call it before Join().
-  void KeepRunningMeans(RunningMeans elements) { running_elements_ = std::move(elements); }
+  void KeepRunningMeans(RunningMeans elements) {
+    parameters_.KeepRunningMeans(std::move(elements));
+  }
   // Says which of these elements of `gradient` are running means in the next PushPull(), and how
   // much of the value that this worker pulled is left in them (their decay). Writes to `gradient`
   // what they have gained. In sync and backup no stale push counts, so values can be averaged.
@@ -111,22 +110,23 @@ class ParameterClient {
   // PushPull() does, and joins again if the session ends. There may be any number of ids: rows that
   // do not fit into one call are pulled by several, which may bring different steps. BAD_ARGUMENT
   // if `to` has another size than the rows, FAILED_PRECONDITION after Leave().
-  absl::Status PullRows(const std::vector<RowIds>& rows, absl::Span<float> to);
+  absl::Status PullRows(const std::vector<RowIds>& rows, absl::Span<float> to) {
+    return FinishRows(StartRows(rows), to);
+  }
   // Begins to pull them, and returns at once. FinishRows() takes what this returned, and does what
   // PullRows() does if it has failed. Other calls may be made between the two; with several
   // servers, rows are pulled anew if one of them has pulled.
-  RowPull StartRows(const std::vector<RowIds>& rows);
-  absl::Status FinishRows(RowPull pull, absl::Span<float> to);
+  RowPull StartRows(const std::vector<RowIds>& rows) { return rows_.Start(rows); }
+  absl::Status FinishRows(RowPull pull, absl::Span<float> to) {
+    return rows_.Finish(std::move(pull), to);
+  }
 
   // Rows that were pulled are used again for some steps; see RowCache. Call it before Join(), which
   // then fails with BAD_ARGUMENT in sync and backup, where all rows are of the worker's step.
-  void CacheRows(const RowCacheOptions& options) { cache_options_ = options; }
+  void CacheRows(const RowCacheOptions& options) { row_cache_ = options; }
   // How many rows PullRows() and FinishRows() have given, and how many of them the server has sent.
-  struct RowCounts {
-    uint64_t given = 0;
-    uint64_t sent = 0;
-  };
-  RowCounts row_counts() const { return row_counts_; }
+  using RowCounts = WorkerRows::Counts;
+  RowCounts row_counts() const { return rows_.counts(); }
 
   // Adds an attachment to the next push that begins. BAD_ARGUMENT if that push has too many.
   absl::Status Attach(Attachment attachment);
@@ -144,7 +144,7 @@ class ParameterClient {
 
   // Whether the parameters that the last call wrote to are complete. If not, an error has left a
   // mixture of two steps there; do not use them before a PushPull() has returned a report.
-  bool parameters_complete() const { return complete_; }
+  bool parameters_complete() const { return parameters_.complete(); }
 
   // For an observer's session: waits until every worker has left, and takes the final parameters.
   // UNAVAILABLE if the server went down before; DIVERGED if it did because training diverged.
@@ -154,109 +154,24 @@ class ParameterClient {
   // joins again for that. DATA_LOSS if the server has lost steps that this worker holds.
   absl::Status Leave(const Farewell& farewell);
   // The same, but it does not join again. For a caller that does not want to wait for a server.
-  absl::Status LeaveAtOnce(const Farewell& farewell);
+  absl::Status LeaveAtOnce(const Farewell& farewell) { return session_.LeaveAtOnce(farewell); }
 
-  const Welcome& welcome() const { return welcome_; }
-  Step step() const { return step_; }
+  const Welcome& welcome() const { return session_.welcome(); }
+  Step step() const { return session_.held().step; }
 
  private:
-  absl::Status PrepareEncodings();
-  absl::Status OpenSession();
-  absl::Status TakeConstants();
-  absl::StatusOr<uint64_t> OfferConstants(uint64_t checksum);
-  absl::Status FitEncodings();
-  absl::Status CheckFitStripes(uint32_t servers);
-  enum class Earlier { kNothing, kPushed };  // what this process did in an earlier session
-  absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
-  absl::Status BeginWith(absl::Span<const float> own, Earlier earlier,
-                         absl::Span<float> parameters);
-  bool MustOffer() const;
-  absl::Status TryToBegin(Earlier earlier, absl::Span<float> parameters);
-  absl::Status PullOffered(const PullRequest& request, absl::Span<float> parameters);
-  absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
-  absl::Status Rejoin();
-  absl::Status CheckHasRows() const;
-  const std::vector<TableSpec>& tables() const { return request_.layout.tables(); }
-  absl::Status CheckTables(const std::vector<RowIds>& rows) const;
-  uint64_t SizeOf(const std::vector<RowPull::Part>& parts) const;
-  absl::Status CheckFinish(const RowPull& pull, absl::Span<float> to) const;
-  PullRequest RowRequest() const;
-  absl::Status FitRowCache();
-  void StartPart(RowPull::Part& part);
-  bool IsDropped(const RowPull::Part& part) const;
-  std::unique_ptr<PendingPull> StartPull(const PullRequest& request);
-  absl::Status ReadParts(std::vector<RowPull::Part>& parts, absl::Span<float> to);
-  absl::Status ReadWhole(std::vector<RowPull::Part>& parts, std::vector<float>* to);
-  absl::Status ReadBesideCache(RowPull& pull, absl::Span<float> to);
-  void KeepRows(const RowPull::Part& part, absl::Span<const float> rows);
-  absl::Status ReadPart(RowPull::Part& part, absl::Span<float> to);
-  absl::Status ReadOnce(RowPull::Part& part, absl::Span<float> to);
-  bool AreLateEnough(const PullHeader& rows) const;
-  void LogReturn() const;
-  struct Round {  // a push, of which a part may have been sent
-    PushHeader header;
-    std::shared_ptr<const RowGradients> rows;  // or null
-    std::unique_ptr<OutgoingPush> push;        // null before StartPush()
-    GradientEncoder::Sent sent = {};           // without an encoder, of the whole vector
-    bool open = true;                          // the push accepts more parts
-    bool one_call = true;                      // may push and pull in one
-    absl::optional<PushOutcome> outcome = {};  // once the push was answered
-  };
+  std::unique_ptr<WorkerRound> BeginRound();
 
-  PushHeader NextHeader();
-  void AwaitTurn(const absl::Status& why) const;
-  void StartPush(Round& round, BatchIs batch) const;
-  void SendRest(const SharedFloats& gradient, Round& round) const;
-  absl::StatusOr<RoundReport> TryExchange(Round& round, const SharedFloats& gradient,
-                                          absl::Span<float> parameters);
-  bool UsesOneCall() const;
-  absl::StatusOr<RoundReport> TryOneCall(const PushHeader& header, const PullRequest& request,
-                                         const SharedFloats& gradient,
-                                         absl::Span<float> parameters);
-  RoundReport ReportOf(const PushOutcome& outcome) const;
-  absl::StatusOr<PushOutcome> Push(Round& round, const SharedFloats& gradient);
-  absl::StatusOr<RoundReport> GiveUpPush(absl::Span<float> parameters);
-  absl::StatusOr<RoundReport> EndOverwritten(const Round& round, absl::Span<float> parameters);
-  absl::Status Pull(Step min_step, absl::Span<float> parameters,
-                    absl::optional<Sequence> after = absl::nullopt);
-  absl::Status Finish(std::unique_ptr<PendingPull> pull, PullRequest request,
-                      absl::Span<float> parameters);
-  absl::Status Read(PendingPull& pull, absl::Span<float> parameters);
-  void KeepHeader(const PullHeader& header, absl::Span<const float> parameters);
-
-  const std::unique_ptr<ServerConnection> connection_;
-  GradientEncoding encoding_;
-  const EncodingChoice pull_;
-  const Clock& clock_;
-  uint32_t servers_ = 0;                      // that the next two are for; 0 before a session
-  std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
-  std::unique_ptr<AutoEncodings> auto_;       // null if nothing is chosen
-  JoinRequest request_;
-  Welcome welcome_;  // of the latest session
-  ConstantMemory constants_;
-  absl::optional<uint64_t> constants_taken_;  // the checksum of the job's, once they were equal
-  bool has_others_constants_ = false;         // the job's are another worker's
-  uint64_t constants_pulled_ = 0;
-  bool server_has_parameters_ = false;  // as far as the latest session has shown
-  bool complete_ = true;                // see parameters_complete()
-  Restore restore_;                     // null: `parameters` hold nothing else
-  bool left_ = false;                   // Leave() was called
-  Step step_;                           // of the parameters that this worker holds
-  Incarnation incarnation_;             // of the server that made that step
-  double learning_rate_ = 0;            // of that step; 0 if unknown
-  Sequence sequence_;
-  Attachments attachments_;                            // of the next push
-  std::shared_ptr<const RowGradients> rows_;           // of the next push, or null
-  RunningMeans running_elements_;                      // that may be running means
-  PulledMeans pulled_means_;                           // of them, since Join()
-  std::shared_ptr<const RunningMeans> running_means_;  // of the next push, or null
-  RowCacheOptions cache_options_;
-  std::unique_ptr<RowCache> row_cache_;  // null if each row is pulled
-  RowCounts row_counts_;
-  uint64_t pulls_ = 0;           // that were begun, of parameters and of rows
-  absl::optional<Round> early_;  // begun by SendEarly()
-  Transfer pushed_;              // the latest push
-  Transfer pulled_;              // the latest pull
+  WorkerSession session_;
+  HeldParameters parameters_{session_};
+  WorkerRows rows_{session_};
+  RowCacheOptions row_cache_;
+  Sequence sequence_;  // of the latest push
+  // Of the next push. Those without entries are null.
+  Attachments attachments_;
+  std::shared_ptr<const RowGradients> row_gradients_;
+  std::shared_ptr<const RunningMeans> running_means_;
+  std::unique_ptr<WorkerRound> early_;  // begun by SendEarly(), or null
 };
 
 }  // namespace sluice

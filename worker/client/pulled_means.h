@@ -1,5 +1,5 @@
 // Keeps the statistics of a model as they were pulled. A push subtracts them, so that it brings
-// only what its batches have added (common/tensor/running_means.h). A ParameterClient owns one.
+// only what its batches have added (common/tensor/running_means.h). HeldParameters owns one.
 
 #ifndef SLUICE_WORKER_CLIENT_PULLED_MEANS_H_
 #define SLUICE_WORKER_CLIENT_PULLED_MEANS_H_

@@ -3,12 +3,25 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
 namespace sluice {
 namespace {
 
 constexpr uint64_t kMostRows = std::numeric_limits<uint32_t>::max();
 
 }  // namespace
+
+absl::Status CheckSuits(const RowCacheOptions& options, ConsistencyMode mode) {
+  const bool fresh = mode == ConsistencyMode::kSync || mode == ConsistencyMode::kBackup;
+  if (options.max_age == 0 || !fresh) return absl::OkStatus();
+  return MakeError(
+      Reason::kBadArgument,
+      absl::StrCat("--row-cache=", options.max_age, " with --mode=", ConsistencyModeName(mode),
+                   ", in which all rows are of the worker's step; leave it out, or "
+                   "choose async, ssp or bounded"));
+}
 
 RowCache::RowCache(const std::vector<TableSpec>& tables, const RowCacheOptions& options)
     : max_age_(options.max_age) {

@@ -13,12 +13,17 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
+#include "common/protocol/consistency.h"
 #include "common/tensor/table_spec.h"
 #include "worker/client/row_cache_options.h"
 
 namespace sluice {
+
+// BAD_ARGUMENT in sync and backup, where all rows are of the worker's step.
+absl::Status CheckSuits(const RowCacheOptions& options, ConsistencyMode mode);
 
 // Externally synchronized.
 class RowCache {
@@ -28,6 +33,7 @@ class RowCache {
   // The server's incarnation, of which all rows are; those of another one are forgotten.
   void Use(Incarnation incarnation);
 
+  uint64_t max_age() const { return max_age_; }
   uint32_t width(uint32_t table) const { return tables_[table].width; }
 
   // The row if it is here and young enough for a worker that is at step `now`, else null. Valid

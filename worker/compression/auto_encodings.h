@@ -1,5 +1,5 @@
 // Chooses a worker's encodings while the job runs: of pushes, of pulls, or of both
-// (`--push-encoding=auto`, `--pull-encoding=auto`). ParameterClient calls it around each round.
+// (`--push-encoding=auto`, `--pull-encoding=auto`). RoundEncodings calls it around each round.
 
 #ifndef SLUICE_WORKER_COMPRESSION_AUTO_ENCODINGS_H_
 #define SLUICE_WORKER_COMPRESSION_AUTO_ENCODINGS_H_

@@ -1,0 +1,68 @@
+// The parameters that a worker holds in its program's memory: offered to the server, and pulled.
+
+#ifndef SLUICE_WORKER_CLIENT_HELD_PARAMETERS_H_
+#define SLUICE_WORKER_CLIENT_HELD_PARAMETERS_H_
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/protocol/protocol_types.h"
+#include "common/tensor/running_means.h"
+#include "worker/client/pulled_means.h"
+#include "worker/client/worker_session.h"
+
+namespace sluice {
+
+// Externally synchronized. Knows whether the memory has the parameters of one step. Where a pull
+// broke off, it has a mixture, which is never offered.
+class HeldParameters {
+ public:
+  using Restore = std::function<absl::Status(absl::Span<float> parameters)>;
+  enum class Earlier { kNothing, kPushed };  // what this process did in an earlier session
+
+  // `session` outlives this.
+  explicit HeldParameters(WorkerSession& session) : session_(session) {}
+
+  // See ParameterClient.
+  void RestoreBy(Restore restore) { restore_ = std::move(restore); }
+  void KeepRunningMeans(RunningMeans elements) { running_elements_ = std::move(elements); }
+  bool complete() const { return complete_; }
+  absl::Status FitMeans(const Layout& layout);  // called before Begin()
+  const PulledMeans& means() const { return means_; }
+
+  // In a session that has begun, offers `parameters` to a job that has none, and fills them with
+  // the job's. If the session breaks, it does so in a later one. After an error of a worker that
+  // has pushed nothing, they are its own again, unless the program restores them.
+  absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
+
+  // Starts a pull, and does what Finish() does.
+  absl::Status Pull(Step min_step, absl::Span<float> parameters);
+  // Reads a pull. Repeats it while other workers are late, and if it was damaged on its way.
+  absl::StatusOr<Transfer> Finish(std::unique_ptr<PendingPull> pull, PullRequest request,
+                                  absl::Span<float> parameters);
+  // Parameters that came with that header are in the program's memory.
+  void Keep(const PullHeader& header, absl::Span<const float> parameters);
+
+ private:
+  absl::Status BeginWith(absl::Span<const float> own, Earlier earlier,
+                         absl::Span<float> parameters);
+  bool MustOffer() const;
+  absl::Status TryToBegin(Earlier earlier, absl::Span<float> parameters);
+  absl::Status PullOffered(const PullRequest& request, absl::Span<float> parameters);
+  absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
+  absl::StatusOr<Transfer> Read(PendingPull& pull, absl::Span<float> parameters);
+
+  WorkerSession& session_;
+  bool complete_ = true;
+  Restore restore_;                // null: the memory holds nothing else
+  RunningMeans running_elements_;  // that may be running means
+  PulledMeans means_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CLIENT_HELD_PARAMETERS_H_
