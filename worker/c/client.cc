@@ -6,261 +6,231 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "worker/c/model.h"
-#include "worker/worker_context.h"
 
+using sluice::ClientCalls;
 using sluice::Job;
-using sluice::Layout;
-using sluice::OptimizerConfig;
 using sluice::ParameterClient;
-using sluice::SessionRole;
+using sluice::RowId;
+using sluice::RowIds;
+using sluice::RunningMeans;
 using sluice::SharedFloats;
 
-sluice_client::sluice_client(const Job& job, Layout layout, OptimizerConfig optimizer,
-                             absl::Span<float> parameters, const sluice_buffer& gradient)
-    : job_(job),
-      layout_(std::move(layout)),
-      optimizer_(std::move(optimizer)),
-      parameters_(parameters),
-      gradient_(gradient),
-      early_coverage_(layout_.size()),
-      calls_(std::make_unique<sluice::CallThread>()) {}
+sluice_client::sluice_client(const Job& job, sluice::ClientModel model)
+    : model_(std::move(model)),
+      calls_(job, model_),
+      thread_(std::make_unique<sluice::CallThread>()) {}
 
 sluice_client::~sluice_client() {
-  calls_ = nullptr;  // waits for its tasks
-  if (client_ == nullptr) return;
-  client_->GiveUpEarly();
-  prefetched_.clear();
-  // Errors do not matter: the server also notices that the connection ends.
+  thread_ = nullptr;  // waits for its tasks
   if (failure_.empty()) failure_ = "its client was freed before it had left the job";
-  if (part_ == Part::kJoined) client_->LeaveAtOnce({{}, failure_}).IgnoreError();
-  if (observer_ != nullptr) observer_->LeaveAtOnce({}).IgnoreError();
+  calls_.GiveUp(failure_);
 }
 
 absl::Status sluice_client::CheckJoined(absl::string_view call) const {
-  absl::Status idle = calls_->CheckIdle(call);
-  if (!idle.ok() || part_ == Part::kJoined) return idle;
-  return absl::FailedPreconditionError(
-      absl::StrCat(call, part_ == Part::kNew ? " was called before sluice_join()"
-                                             : " was called after this worker has left"));
+  absl::Status idle = thread_->CheckIdle(call);
+  if (!idle.ok() || calls_.part() == ClientCalls::Part::kJoined) return idle;
+  return absl::FailedPreconditionError(absl::StrCat(
+      call, calls_.part() == ClientCalls::Part::kNew ? " was called before sluice_join()"
+                                                     : " was called after this worker has left"));
 }
 
 absl::optional<absl::Status> sluice_client::Wait(absl::Duration longest, sluice_round* round) {
-  const bool ends = calls_->under_way();  // else the thread may send parts now
-  const absl::optional<absl::Status> result = calls_->Wait(longest);
+  const bool ends = thread_->under_way();  // else the thread may send parts now
+  const absl::optional<absl::Status> result = thread_->Wait(longest);
   if (!result.has_value()) return absl::nullopt;
-  if (ends && client_ != nullptr) NoteStatus();
+  if (ends && calls_.client() != nullptr) NoteStatus();
   if (ends) failure_ = std::string(result->message());
   if (result->ok() && round != nullptr) {
-    *round = {round_.step.value(), static_cast<int32_t>(round_.disposition), round_.staleness};
+    const sluice::RoundReport& report = calls_.round();
+    *round = {report.step.value(), static_cast<int32_t>(report.disposition), report.staleness};
   }
   return result;
 }
 
 void sluice_client::NoteStatus() {
-  const sluice::Welcome& welcome = client_->welcome();
-  const sluice::Step step = final_step_.value_or(client_->step());
-  status_ = {welcome.index,
-             welcome.workers,
-             welcome.pushes_before,
-             step.value(),
-             welcome.schedule.FactorAt(step),
-             complete_ && (observed_ || client_->parameters_complete()) ? 1 : 0,
-             client_->constants_pulled()};
+  status_ = calls_.status();
   earlier_launches_.clear();
-  for (const std::vector<uint64_t>& launch : welcome.earlier_launches) {
+  for (const std::vector<uint64_t>& launch : calls_.client()->welcome().earlier_launches) {
     earlier_launches_.push_back(launch.size());
     earlier_launches_.insert(earlier_launches_.end(), launch.begin(), launch.end());
   }
 }
 
 absl::Status sluice_client::SetRestore(ParameterClient::Restore restore) {
-  absl::Status idle = calls_->CheckIdle("sluice_set_restore()");
+  absl::Status idle = thread_->CheckIdle("sluice_set_restore()");
   if (!idle.ok()) return idle;
-  if (part_ != Part::kNew || restore_ != nullptr) {
+  if (calls_.part() != ClientCalls::Part::kNew || model_.restore != nullptr) {
     return absl::FailedPreconditionError(
         "sluice_set_restore() may be called once, before sluice_join()");
   }
-  if (!has_one_buffer()) {
+  if (!model_.has_one_buffer()) {
     return absl::FailedPreconditionError(
         "sluice_set_restore() is for parameters that are the floats of the gradient's buffer, and "
         "these are in other memory; do not call it");
   }
-  restore_ = std::move(restore);
+  model_.restore = std::move(restore);
   return absl::OkStatus();
 }
 
 absl::Status sluice_client::BeginJoin() {
-  const absl::Status idle = calls_->CheckIdle("sluice_join()");
+  const absl::Status idle = thread_->CheckIdle("sluice_join()");
   if (!idle.ok()) return idle;
-  if (part_ != Part::kNew) {
+  if (calls_.part() != ClientCalls::Part::kNew) {
     return absl::FailedPreconditionError("sluice_join() was called twice");
   }
-  const absl::Status has_model = sluice::CheckNotEmpty("sluice_set_tables()", layout_);
+  const absl::Status has_model = sluice::CheckNotEmpty("sluice_set_tables()", model_.layout);
   if (!has_model.ok()) return has_model;
-  if (has_one_buffer() && restore_ == nullptr) {  // it would offer a gradient as parameters
+  if (model_.has_one_buffer() &&
+      model_.restore == nullptr) {  // it would offer a gradient as parameters
     return absl::FailedPreconditionError(
         "the parameters are the floats of the gradient's buffer; call sluice_set_restore() before "
         "sluice_join(), or give sluice_client_create() other memory for them");
   }
-  calls_->Begin([this] {
-    absl::Status joined = Join(SessionRole::kWorker, &client_);
-    if (joined.ok()) {
-      part_ = Part::kJoined;
-      round_.step = client_->step();
-    }
-    return joined;
-  });
+  thread_->Begin([this] { return calls_.Join(); });
   return absl::OkStatus();
-}
-
-absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClient>* client) {
-  auto connection = job_.context().Connect();
-  if (!connection.ok()) return connection.status();
-  auto joining = std::make_unique<ParameterClient>(
-      *std::move(connection), job_.context().push_encoding(), job_.context().pull_encoding());
-  if (role == SessionRole::kWorker) {
-    joining->CacheRows(job_.context().row_cache());
-    joining->KeepRunningMeans(kept_means_);
-    joining->KeepConstants(constants_);
-  }
-  sluice::JoinRequest request = job_.context().Identity(role);
-  request.layout = layout_;
-  request.optimizer = optimizer_;
-  request.memory = gradient_.shared;
-  if (restore_ != nullptr) joining->RestoreBy(restore_);
-  absl::Status joined = joining->Join(request, parameters_);
-  if (role == SessionRole::kObserver) NoteComplete(joined, *joining);
-  if (joined.ok()) *client = std::move(joining);
-  return joined;
-}
-
-// Called after each call of the observer. If that has failed before it wrote anything, incomplete
-// parameters are still incomplete.
-void sluice_client::NoteComplete(const absl::Status& called, const ParameterClient& observer) {
-  complete_ = called.ok() || (complete_ && observer.parameters_complete());
-  observed_ = observed_ || called.ok();
 }
 
 absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> loss) {
   absl::Status ready = CheckJoined("sluice_push()");
   if (!ready.ok()) return ready;
-  const SharedFloats gradient = {gradient_.floats, gradient_.owner};
-  calls_->Drain();  // what is sent early
-  const absl::optional<uint64_t> changed = sent_early_.FirstChanged(gradient.values);
-  const sluice::RunningMeans means = std::exchange(running_means_, {});
-  const absl::Status not_sent = CheckNotSentEarly(means);
-  ForgetEarly();
-  if (!not_sent.ok()) {
-    client_->GiveUpEarly();
-    return not_sent;
+  thread_->Drain();  // what is sent early
+  const absl::Status sound = next_.CheckEarly(model_.gradient.floats);
+  const RunningMeans means = next_.TakeMeans();
+  next_.ForgetEarly();
+  if (!sound.ok()) {
+    calls_.client()->GiveUpEarly();
+    return sound;
   }
-  if (changed.has_value()) {
-    client_->GiveUpEarly();
-    return absl::FailedPreconditionError(
-        absl::StrCat(layout_.ElementName(*changed),
-                     " of the gradient has changed after it was sent early; change it before that, "
-                     "or send nothing "
-                     "early (sluice_send_early(), or overlap in Python)"));
-  }
-  client_->SetRunningMeans(means, gradient_.floats);
-  calls_->Begin([this, gradient, rows = TakeRowGradients(), samples, loss] {
-    if (!rows.empty()) client_->SetRows(rows);
-    auto report = client_->PushPull(gradient, samples, loss, parameters_);
-    if (report.ok()) round_ = *report;
-    if (has_one_buffer()) complete_ = report.ok();
-    return report.status();
-  });
+  calls_.client()->SetRunningMeans(means, model_.gradient.floats);
+  thread_->Begin(
+      [this, rows = next_.TakeRows(), samples, loss] { return calls_.Push(rows, samples, loss); });
   return absl::OkStatus();
 }
 
 absl::Status sluice_client::BeginLeave() {
   absl::Status ready = CheckJoined("sluice_leave()");
   if (!ready.ok()) return ready;
-  calls_->Begin([this] { return Leave(); });
+  thread_->Begin([this] { return calls_.Leave(); });
   return absl::OkStatus();
-}
-
-absl::Status sluice_client::Leave() {
-  client_->GiveUpEarly();
-  prefetched_.clear();
-  part_ = Part::kLeft;
-  return client_->Leave({});
 }
 
 absl::Status sluice_client::BeginAwaitEnd() {
   absl::Status ready = CheckJoined("sluice_await_end()");
   if (!ready.ok()) return ready;
-  calls_->Begin([this] { return AwaitEnd(); });
+  thread_->Begin([this] { return calls_.AwaitEnd(); });
   return absl::OkStatus();
 }
 
-absl::Status sluice_client::AwaitEnd() {
-  // Observes before it leaves, because a server without sessions would end.
-  absl::Status status = Join(SessionRole::kObserver, &observer_);
-  if (status.ok()) status = Leave();
-  if (status.ok()) {
-    status = observer_->AwaitEnd(parameters_);
-    NoteComplete(status, *observer_);
-  }
-  if (status.ok()) final_step_ = round_.step = observer_->step();
-  return status;
-}
-
 absl::Status sluice_client::BeginReport(sluice::Results results) {
-  const absl::Status idle = calls_->CheckIdle("sluice_report()");
+  const absl::Status idle = thread_->CheckIdle("sluice_report()");
   if (!idle.ok()) return idle;
-  if (observer_ == nullptr) {
+  if (!calls_.observes()) {
     return absl::FailedPreconditionError(
         "sluice_report() may be called once, after sluice_await_end()");
   }
-  calls_->Begin([this, results = std::move(results)] {
-    const std::unique_ptr<ParameterClient> observer = std::move(observer_);
-    return observer->Leave({results});
-  });
+  thread_->Begin([this, results = std::move(results)] { return calls_.Report(results); });
   return absl::OkStatus();
 }
 
 absl::Status sluice_client::SendEarly(uint64_t offset, uint64_t count) {
   absl::Status ready = CheckJoined("sluice_send_early()");
   if (!ready.ok()) return ready;
-  if (offset > layout_.size() || count > layout_.size() - offset) {
+  if (offset > model_.layout.size() || count > model_.layout.size() - offset) {
     return absl::InvalidArgumentError(absl::StrCat("sluice_send_early() got ", count,
                                                    " elements from ", offset, " on, the model has ",
-                                                   layout_.size()));
+                                                   model_.layout.size()));
   }
   if (count == 0) return absl::OkStatus();
-  const absl::Status fresh = early_coverage_.Add(offset, count);
-  if (!fresh.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sluice_send_early() sends each element once: ", fresh.message(),
-                     "; sluice_give_up_early() drops what was sent"));
-  }
-  const SharedFloats part = {gradient_.floats.subspan(offset, count), gradient_.owner};
-  // The fingerprint is of what the caller sees now, not of what the background finds later.
-  sent_early_.Note(offset, part.values);
-  calls_->Run([this, offset, part] { client_->SendEarly(offset, part); });
-  return absl::OkStatus();
-}
-
-void sluice_client::ForgetEarly() {
-  sent_early_.Clear();
-  early_coverage_ = sluice::Coverage(layout_.size());
+  const SharedFloats part = {model_.gradient.floats.subspan(offset, count), model_.gradient.owner};
+  absl::Status noted = next_.NoteEarly(offset, part.values);
+  if (noted.ok()) thread_->Run([this, offset, part] { calls_.client()->SendEarly(offset, part); });
+  return noted;
 }
 
 absl::Status sluice_client::GiveUpEarly() {
   absl::Status ready = CheckJoined("sluice_give_up_early()");
   if (!ready.ok()) return ready;
-  calls_->Drain();
-  client_->GiveUpEarly();
-  ForgetEarly();
+  thread_->Drain();
+  calls_.client()->GiveUpEarly();
+  next_.ForgetEarly();
   return absl::OkStatus();
 }
 
 absl::Status sluice_client::Attach(sluice::Attachment attachment) {
   absl::Status ready = CheckJoined("sluice_attach()");
   if (!ready.ok()) return ready;
-  calls_->Drain();
-  return client_->Attach(std::move(attachment));
+  thread_->Drain();
+  return calls_.client()->Attach(std::move(attachment));
+}
+
+absl::Status sluice_client::KeepRunningMeans(RunningMeans elements) {
+  const absl::Status idle = thread_->CheckIdle("sluice_keep_running_means()");
+  if (!idle.ok()) return idle;
+  if (calls_.part() != ClientCalls::Part::kNew) {
+    return absl::FailedPreconditionError(
+        "sluice_keep_running_means() may be called before sluice_join() only");
+  }
+  const absl::Status fits = CheckFits(elements, model_.layout);
+  if (fits.ok()) model_.means = std::move(elements);
+  return fits;
+}
+
+absl::Status sluice_client::SetRunningMeans(RunningMeans means) {
+  absl::Status ready = CheckJoined("sluice_set_running_means()");
+  if (ready.ok()) next_.SetMeans(std::move(means));
+  return ready;
+}
+
+absl::Status sluice_client::SetTables(absl::Span<const sluice_table> tables) {
+  const absl::Status idle = thread_->CheckIdle("sluice_set_tables()");
+  if (!idle.ok()) return idle;
+  if (calls_.part() != ClientCalls::Part::kNew || !model_.layout.tables().empty()) {
+    return absl::FailedPreconditionError(
+        "sluice_set_tables() may be called once, before sluice_join()");
+  }
+  return sluice::AddTables(tables, &model_.layout, &model_.optimizer);
+}
+
+absl::Status sluice_client::SetConstants(absl::Span<const sluice_constant> constants) {
+  const absl::Status idle = thread_->CheckIdle("sluice_set_constants()");
+  if (!idle.ok()) return idle;
+  if (calls_.part() != ClientCalls::Part::kNew || !model_.layout.constants().empty()) {
+    return absl::FailedPreconditionError(
+        "sluice_set_constants() may be called once, before sluice_join()");
+  }
+  return sluice::AddConstants(constants, &model_.layout, &model_.constants);
+}
+
+absl::Status sluice_client::CheckRows(absl::string_view call, uint32_t table,
+                                      absl::Span<const RowId> ids) const {
+  absl::Status joined = CheckJoined(call);
+  return joined.ok() ? sluice::CheckRowIds(call, model_.layout, table, ids) : joined;
+}
+
+absl::Status sluice_client::BeginPullRows(uint32_t table, absl::Span<const RowId> ids,
+                                          float* rows) {
+  const absl::Status ready = CheckRows("sluice_pull_rows()", table, ids);
+  if (!ready.ok()) return ready;
+  const absl::Span<float> to(rows, ids.size() * model_.layout.tables()[table].width);
+  thread_->Begin([this, wanted = RowIds{table, {ids.begin(), ids.end()}}, to] {
+    return calls_.PullRows(wanted, to);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status sluice_client::PrefetchRows(uint32_t table, absl::Span<const RowId> ids) {
+  absl::Status ready = CheckRows("sluice_prefetch_rows()", table, ids);
+  if (!ready.ok()) return ready;
+  thread_->Run(
+      [this, wanted = RowIds{table, {ids.begin(), ids.end()}}] { calls_.PrefetchRows(wanted); });
+  return ready;
+}
+
+absl::Status sluice_client::SetRowGradients(uint32_t table, absl::Span<const RowId> ids,
+                                            const float* gradients) {
+  absl::Status ready = CheckRows("sluice_set_row_gradients()", table, ids);
+  if (ready.ok()) next_.SetRows(table, ids, gradients);
+  return ready;
 }
 
 // ---- sluice.h ----
@@ -283,7 +253,17 @@ absl::StatusOr<sluice_client*> MakeClient(const Job& job, const sluice_model& mo
                                                    " elements, the model has ", layout->size()));
   }
   const absl::Span<float> values(parameters, layout->size());
-  return new sluice_client(job, *std::move(layout), *std::move(config), values, gradient);
+  return new sluice_client(job, {*std::move(layout), *std::move(config), values, gradient});
+}
+
+absl::StatusOr<RunningMeans> MeansOf(const sluice_running_mean* means, size_t count) {
+  RunningMeans read;
+  for (const sluice_running_mean& mean : absl::MakeConstSpan(means, count)) {
+    read.push_back(RunningMeanOf(mean.offset, mean.count, mean.decay));
+  }
+  const absl::Status sound = CheckRunningMeans(read);
+  if (!sound.ok()) return sound;
+  return read;
 }
 
 }  // namespace
@@ -371,4 +351,44 @@ uint64_t sluice_earlier_launches(const sluice_client* client, uint64_t* numbers,
   const std::vector<uint64_t>& all = client->earlier_launches();
   std::copy_n(all.begin(), std::min<uint64_t>(capacity, all.size()), numbers);
   return all.size();
+}
+
+sluice_code sluice_keep_running_means(sluice_client* client, const sluice_running_mean* means,
+                                      size_t count) {
+  return sluice::Guarded([&] {
+    auto read = sluice::MeansOf(means, count);
+    return read.ok() ? client->KeepRunningMeans(*std::move(read)) : read.status();
+  });
+}
+
+sluice_code sluice_set_running_means(sluice_client* client, const sluice_running_mean* means,
+                                     size_t count) {
+  return sluice::Guarded([&] {
+    auto read = sluice::MeansOf(means, count);
+    return read.ok() ? client->SetRunningMeans(*std::move(read)) : read.status();
+  });
+}
+
+sluice_code sluice_set_tables(sluice_client* client, const sluice_table* tables, size_t count) {
+  return sluice::Guarded([&] { return client->SetTables({tables, count}); });
+}
+
+sluice_code sluice_set_constants(sluice_client* client, const sluice_constant* constants,
+                                 size_t count) {
+  return sluice::Guarded([&] { return client->SetConstants({constants, count}); });
+}
+
+sluice_code sluice_pull_rows(sluice_client* client, uint32_t table, const uint64_t* ids,
+                             size_t count, float* rows) {
+  return sluice::Guarded([&] { return client->BeginPullRows(table, {ids, count}, rows); });
+}
+
+sluice_code sluice_prefetch_rows(sluice_client* client, uint32_t table, const uint64_t* ids,
+                                 size_t count) {
+  return sluice::Guarded([&] { return client->PrefetchRows(table, {ids, count}); });
+}
+
+sluice_code sluice_set_row_gradients(sluice_client* client, uint32_t table, const uint64_t* ids,
+                                     size_t count, const float* gradients) {
+  return sluice::Guarded([&] { return client->SetRowGradients(table, {ids, count}, gradients); });
 }

@@ -1,36 +1,33 @@
-// The client behind sluice.h: a ParameterClient whose calls run on a thread of their own.
+// The client behind sluice.h: a ParameterClient whose calls run on a thread of their own. This file
+// says which call may be made when.
 
 #ifndef SLUICE_WORKER_C_CLIENT_H_
 #define SLUICE_WORKER_C_CLIENT_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/protocol/optimizer_config.h"
-#include "common/tensor/coverage.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/running_means.h"
 #include "worker/c/call_thread.h"
+#include "worker/c/client_calls.h"
 #include "worker/c/job.h"
+#include "worker/c/next_push.h"
 #include "worker/c/sluice.h"
-#include "worker/client/gradient_fingerprints.h"
-#include "worker/client/parameter_client.h"
-#include "worker/client/row_pull.h"
 
-// One thread begins calls and waits for them. The calls themselves run on `calls_`, which
-// alone uses `client_` and `observer_` meanwhile.
+// One thread begins calls and waits for them. The calls themselves run on `thread_`, which alone
+// uses `calls_` meanwhile.
 struct sluice_client {
  public:
-  sluice_client(const sluice::Job& job, sluice::Layout layout, sluice::OptimizerConfig optimizer,
-                absl::Span<float> parameters, const sluice_buffer& gradient);
+  sluice_client(const sluice::Job& job, sluice::ClientModel model);
   ~sluice_client();
 
   sluice_client(const sluice_client&) = delete;
@@ -66,48 +63,18 @@ struct sluice_client {
   void SetFailure(const char* why) { failure_ = why; }
 
  private:
-  enum class Part { kNew, kJoined, kLeft };
-
   absl::Status CheckJoined(absl::string_view call) const;
-  absl::Status CheckNotSentEarly(const sluice::RunningMeans& means) const;
-  void NoteComplete(const absl::Status& called, const sluice::ParameterClient& observer);
-  bool has_one_buffer() const {
-    return layout_.size() > 0 && parameters_.data() == gradient_.floats.data();
-  }
-  absl::Status Join(sluice::SessionRole role, std::unique_ptr<sluice::ParameterClient>* client);
-  absl::Status Leave();
-  absl::Status AwaitEnd();
   absl::Status CheckRows(absl::string_view call, uint32_t table,
                          absl::Span<const sluice::RowId> ids) const;
-  absl::Status PullRows(const sluice::RowIds& rows, absl::Span<float> to);
   void NoteStatus();
-  void ForgetEarly();
-  sluice::RowGradients TakeRowGradients();
 
-  const sluice::Job& job_;
-  sluice::Layout layout_;
-  sluice::OptimizerConfig optimizer_;
-  const absl::Span<float> parameters_;
-  const sluice_buffer gradient_;
-  sluice::ParameterClient::Restore restore_;               // null unless has_one_buffer()
-  std::unique_ptr<sluice::ParameterClient> client_;        // null before it joins
-  std::unique_ptr<sluice::ParameterClient> observer_;      // from AwaitEnd() to the report
-  std::map<uint32_t, sluice::RowPull> prefetched_;         // by table; `calls_` alone uses it
-  std::map<uint32_t, sluice::RowGradient> row_gradients_;  // of the next push, by table
-  sluice::ConstantMemory constants_;                       // of the layout's constants
-  sluice::RunningMeans kept_means_;                        // that were named before the join
-  sluice::RunningMeans running_means_;                     // of the next push
-  sluice::GradientFingerprints sent_early_;
-  sluice::Coverage early_coverage_;          // of them
-  absl::optional<sluice::Step> final_step_;  // after AwaitEnd()
-  sluice::RoundReport round_;                // written by the call that works
-  Part part_ = Part::kNew;                   // likewise
-  bool complete_ = true;   // the observer's parameters, and those in one buffer; likewise
-  bool observed_ = false;  // the observer has pulled the parameters; likewise
+  sluice::ClientModel model_;
+  sluice::NextPush next_{model_.layout};
+  sluice::ClientCalls calls_;
   sluice_status status_ = {};
   std::string failure_;  // see SetFailure(); empty: the reason is not known
   std::vector<uint64_t> earlier_launches_;
-  std::unique_ptr<sluice::CallThread> calls_;  // destroyed first, after its calls
+  std::unique_ptr<sluice::CallThread> thread_;  // destroyed first, after its calls
 };
 
 #endif  // SLUICE_WORKER_C_CLIENT_H_
