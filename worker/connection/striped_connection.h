@@ -7,19 +7,13 @@
 #ifndef SLUICE_WORKER_CONNECTION_STRIPED_CONNECTION_H_
 #define SLUICE_WORKER_CONNECTION_STRIPED_CONNECTION_H_
 
-#include <functional>
 #include <memory>
-#include <string>
 
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "worker/connection/server_connection.h"
+#include "worker/connection/server_group.h"
 
 namespace sluice {
-
-// Connects to another server of the job. UNAVAILABLE if it cannot be reached.
-using DialServer =
-    std::function<absl::StatusOr<std::unique_ptr<ServerConnection>>(const std::string& address)>;
 
 // How long the sequencer's call goes on after another server's has failed; see CallsAtOnce.
 inline constexpr absl::Duration kSequencerPatience = absl::Seconds(2);

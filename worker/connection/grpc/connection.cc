@@ -20,19 +20,18 @@
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
-#include "worker/connection/connection_chooser.h"
 #include "worker/connection/exit_notice.h"
 #include "worker/connection/grpc/answer.h"
 #include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/channel.h"
 #include "worker/connection/grpc/heartbeat.h"
-#include "worker/connection/grpc/lanes.h"
 #include "worker/connection/grpc/offer.h"
 #include "worker/connection/grpc/pull.h"
 #include "worker/connection/grpc/push.h"
 #include "worker/connection/grpc/push_pull.h"
 #include "worker/connection/grpc/session_events.h"
 #include "worker/connection/grpc/stream.h"
+#include "worker/connection/grpc/tensor_paths.h"
 #include "worker/connection/name_wait.h"
 #include "worker/connection/shared_parameters.h"
 #include "worker/connection/striped_connection.h"
@@ -44,10 +43,6 @@ constexpr absl::Duration kQuietWait = absl::Seconds(1);  // a longer wait is log
 // How long a worker that has joined tries to reach another server of the job. Then it joins again:
 // that server may have been started again at another address, which the first server knows.
 constexpr absl::Duration kOtherServers = absl::Seconds(3);
-
-// A further connection is not worth it for fewer elements.
-constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
-constexpr int kMostAutomatic = 8;  // connections with --connections=auto
 
 // Larger vectors are faster in two calls that read shared memory than in one that copies them.
 constexpr uint64_t kMostBesideSharedMemory = uint64_t{1} << 12;
@@ -74,6 +69,17 @@ absl::Status CallLeave(v1::ParameterServer::Stub& stub, SessionId session, const
   return EndOf(stub.Leave(&context, request, &response));
 }
 
+// A process that ends without having left says whether it is done.
+std::unique_ptr<ExitNotice> MakeExitNotice(std::shared_ptr<grpc::Channel> channel,
+                                           const std::string& token, SessionId session) {
+  return std::make_unique<ExitNotice>([channel = std::move(channel), token, session](int code) {
+    Farewell farewell;
+    if (code != 0) farewell.failure = absl::StrCat("its process ended with exit code ", code);
+    const auto stub = v1::ParameterServer::NewStub(channel);
+    CallLeave(*stub, session, farewell, kLastCall, token).IgnoreError();
+  });
+}
+
 class GrpcConnection final : public ServerConnection {
  public:
   // `channel` is connected.
@@ -83,7 +89,8 @@ class GrpcConnection final : public ServerConnection {
         pull_encoding_(options_.pull_encoding),
         checksums_(ChecksumsFor(options_.address)),
         channel_(std::move(channel)),
-        lanes_(options_.address, options_.credentials) {
+        paths_(options_.address, options_.credentials, options_.connections,
+               checksums_ == Checksums::kOff) {
     MakeStubs();
   }
 
@@ -106,7 +113,7 @@ class GrpcConnection final : public ServerConnection {
 
   absl::Status Reconnect() override {
     EndSession();
-    lanes_.Close();
+    paths_.CloseLanes();
     const absl::Status connected = channel_.Connect(options_.connect_timeout);
     if (!connected.ok()) {
       return absl::UnavailableError(absl::StrCat(
@@ -146,40 +153,41 @@ class GrpcConnection final : public ServerConnection {
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
     return StartGrpcPush(*streams_, header, elements, batch, rows,
-                         {options_.token, SharedMemoryNow(), options_.trace, checksums_, UseLanes(),
-                          transforms_, chooser()});
+                         {options_.token, paths_.memory(), options_.trace, checksums_,
+                          paths_.UseLanes(), transforms_, paths_.chooser()});
   }
 
   void UsePullEncoding(const Encoding& encoding) override { pull_encoding_ = encoding; }
 
-  bool measures_push() const override {
-    return chooser_.has_value() && chooser_->measures() && !SharesMemory();
-  }
+  bool measures_push() const override { return paths_.measures_push(); }
 
   void BeginSession(SessionId session, uint64_t elements,
                     std::shared_ptr<const SharedMemory> memory) override {
-    Begin(session, elements, std::move(memory));
+    paths_.Begin(session, elements, std::move(memory));
     one_of_several_ = true;
   }
 
   void ReadWhereTheyLie(bool may) override { reads_where_they_lie_ = may; }
 
   bool stays_on_machine() const override {
-    return SharesMemory() || absl::StartsWith(options_.address, "unix:");
+    return paths_.memory() != nullptr || absl::StartsWith(options_.address, "unix:");
   }
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
-    const bool shares = SharesMemory() && pull_encoding_.plain() && reads_where_they_lie_;
+    const bool shares =
+        paths_.memory() != nullptr && pull_encoding_.plain() && reads_where_they_lie_;
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
-    return StartGrpcPull(*streams_, request, shared,
-                         {options_.pull_timeout, options_.token, options_.trace, pull_encoding_,
-                          UseLanes(), transforms_, one_of_several_ ? offer_ : nullptr});
+    return StartGrpcPull(
+        *streams_, request, shared,
+        {options_.pull_timeout, options_.token, options_.trace, pull_encoding_, paths_.UseLanes(),
+         transforms_, one_of_several_ ? paths_.offer() : nullptr});
   }
 
   // A server that takes a worker of this revision has PushPull, if it is the job's only one. With a
   // trace they are two calls, so that it shows each.
   bool CanPushPull(uint64_t elements) const override {
-    const uint64_t most = SharesMemory() ? kMostBesideSharedMemory : kMostPushPullElements;
+    const uint64_t most =
+        paths_.memory() != nullptr ? kMostBesideSharedMemory : kMostPushPullElements;
     return options_.one_call && session_ != nullptr && !one_of_several_ && elements > 0 &&
            elements <= most && options_.trace == nullptr && pull_encoding_.plain();
   }
@@ -235,10 +243,10 @@ class GrpcConnection final : public ServerConnection {
     auto welcome = FromProto(event->welcome());
     if (welcome.ok()) {
       const auto servers = static_cast<uint32_t>(welcome->servers.size());
-      Begin(welcome->session,
-            Stripes(request.layout.size(), std::max(uint32_t{1}, servers)).SizeOf(0),
-            request.memory);
-      offer_->SetAccepted(event->welcome().shares_memory());
+      paths_.Begin(welcome->session,
+                   Stripes(request.layout.size(), std::max(uint32_t{1}, servers)).SizeOf(0),
+                   request.memory);
+      paths_.offer()->SetAccepted(event->welcome().shares_memory());
       one_of_several_ = servers > 1;
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
@@ -246,7 +254,7 @@ class GrpcConnection final : public ServerConnection {
       session_->heartbeat = std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease,
                                                         options_.token, options_.trace);
       if (request.role == SessionRole::kWorker) {
-        session_->exit_notice = MakeExitNotice(welcome->session);
+        session_->exit_notice = MakeExitNotice(channel_.get(), options_.token, welcome->session);
       }
     }
     return welcome;
@@ -266,60 +274,9 @@ class GrpcConnection final : public ServerConnection {
     std::unique_ptr<ExitNotice> exit_notice;  // of a worker that has not left
   };
 
-  // A process that ends without having left says whether it is done.
-  std::unique_ptr<ExitNotice> MakeExitNotice(SessionId session) const {
-    return std::make_unique<ExitNotice>(
-        [channel = channel_.get(), token = options_.token, session](int code) {
-          Farewell farewell;
-          if (code != 0) farewell.failure = absl::StrCat("its process ended with exit code ", code);
-          const auto stub = v1::ParameterServer::NewStub(channel);
-          CallLeave(*stub, session, farewell, kLastCall, token).IgnoreError();
-        });
-  }
-
-  void Begin(SessionId session, uint64_t elements, std::shared_ptr<const SharedMemory> memory) {
-    id_ = session;
-    ChooseConnections(elements);
-    offer_ = std::make_shared<MemoryOffer>(std::move(memory));
-  }
-
-  // `elements` are those of the vector that the server holds.
-  void ChooseConnections(uint64_t elements) {
-    const bool automatic = options_.connections == 0;
-    int most = automatic ? kMostAutomatic : options_.connections;
-    // Between processes of one machine, several connections are not faster.
-    const bool local = automatic && checksums_ == Checksums::kOff;
-    if (local || absl::StartsWith(options_.address, "unix:")) most = 1;
-    most = static_cast<int>(
-        std::min<uint64_t>(most, std::max<uint64_t>(1, elements / kElementsPerConnection)));
-    connections_ = automatic ? 1 : most;
-    chooser_.reset();
-    if (automatic && most > 1) chooser_.emplace(most);
-  }
-
-  ConnectionChooser* chooser() { return chooser_.has_value() ? &*chooser_ : nullptr; }
-
-  // The lanes of the next push or pull. A server of several may not know the session yet. It would
-  // refuse lanes, and miss what they bring.
-  LaneUse UseLanes() {
-    if (offer_ == nullptr || !offer_->answered() || SharesMemory()) return LaneUse();
-    LaneUse use;
-    use.lanes = lanes_.Get((chooser_.has_value() ? chooser_->count() : connections_) - 1);
-    if (use.lanes.empty()) return use;
-    use.name.set_session(id_.value());
-    use.name.set_call_number(++calls_);
-    return use;
-  }
-
-  std::shared_ptr<const SharedMemory> SharedMemoryNow() const {
-    return offer_ == nullptr ? nullptr : offer_->shared();
-  }
-  bool SharesMemory() const { return SharedMemoryNow() != nullptr; }
-
   void EndSession() {
     session_ = nullptr;
-    id_ = SessionId();
-    offer_ = nullptr;
+    paths_.End();
   }
 
   // The next message of the session's stream; once there is none, the session is over.
@@ -338,16 +295,11 @@ class GrpcConnection final : public ServerConnection {
   Encoding pull_encoding_;
   const Checksums checksums_;  // of chunks that are not encoded
   GrpcChannel channel_;
-  GrpcLanes lanes_;
-  int connections_ = 1;
-  absl::optional<ConnectionChooser> chooser_;  // with --connections=auto
-  uint64_t calls_ = 0;                         // pushes and pulls that had lanes
+  TensorPaths paths_;
   std::unique_ptr<v1::ParameterServer::Stub> stub_;
   std::unique_ptr<grpc::GenericStub> streams_;  // for calls that carry tensors
-  std::unique_ptr<Session> session_;    // null also if the worker has joined at another server
-  SessionId id_;                        // the session's; 0 without one
-  std::shared_ptr<MemoryOffer> offer_;  // of the worker's memory; null without a session
-  bool one_of_several_ = false;         // the server
+  std::unique_ptr<Session> session_;  // null also if the worker has joined at another server
+  bool one_of_several_ = false;       // the server
   bool reads_where_they_lie_ = true;
   SharedParameters shared_parameters_;
 };
