@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "worker/torch/tables/floats.h"
+#include "worker/torch/tensor_types.h"
 
 namespace sluice {
 namespace {
@@ -46,19 +47,6 @@ bool IsStatistic(const std::string& name, const torch::Tensor& tensor) {
   if (IsCount(name, tensor)) return true;
   return tensor.is_floating_point() && tensor.numel() > 0 &&
          torch::isfinite(tensor.to(torch::kFloat32)).all().item<bool>();
-}
-
-// The type's name in safetensors; empty: it has none, and each worker keeps its own.
-std::string TypeName(const torch::Tensor& tensor) {
-  static const auto* const names = new std::map<torch::ScalarType, std::string>{
-      {torch::kBool, "BOOL"},   {torch::kUInt8, "U8"},         {torch::kInt8, "I8"},
-      {torch::kInt16, "I16"},   {torch::kInt32, "I32"},        {torch::kInt64, "I64"},
-      {torch::kFloat16, "F16"}, {torch::kBFloat16, "BF16"},    {torch::kFloat32, "F32"},
-      {torch::kFloat64, "F64"}, {torch::kComplexFloat, "C64"}, {torch::kComplexDouble, "C128"},
-  };
-  if (tensor.layout() != torch::kStrided) return "";
-  const auto found = names->find(tensor.scalar_type());
-  return found == names->end() ? "" : found->second;
 }
 
 // Whether some elements lie at the same place, as those of expand() do.
@@ -154,7 +142,9 @@ void FlatModel::Add(const std::string& name, const torch::Tensor& tensor, bool i
 void FlatModel::AddConstant(const std::string& name, const torch::Tensor& tensor,
                             const std::vector<LayoutRange>& ranges,
                             std::vector<ConstantTensor>& constants, Seen& seen) {
-  const std::string type = TypeName(tensor);
+  // Of a type without a name, each worker keeps its own.
+  const absl::string_view type =
+      tensor.layout() == torch::kStrided ? NameOf(tensor.scalar_type()) : "";
   if (type.empty() || !seen.constants.insert(tensor.unsafeGetTensorImpl()).second) return;
   const auto trained =
       tensor.numel() == 0 ? seen.memory.end() : seen.memory.find(tensor.data_ptr());
@@ -163,7 +153,7 @@ void FlatModel::AddConstant(const std::string& name, const torch::Tensor& tensor
         "\"", name, "\" is not trained and shares memory with \"", ranges[trained->second].name,
         "\", which would change it; give it memory of its own"));
   }
-  constants.push_back({name, {tensor.sizes().begin(), tensor.sizes().end()}, type});
+  constants.push_back({name, {tensor.sizes().begin(), tensor.sizes().end()}, std::string(type)});
   const torch::Tensor values = tensor.detach().resolve_conj().resolve_neg();
   constants_.push_back({tensor, values.to(torch::kCPU).contiguous(), {}});
 }

@@ -21,6 +21,7 @@
 #include "common/storage/file_system.h"
 #include "common/storage/safetensors.h"
 #include "common/tensor/float_buffer.h"
+#include "worker/torch/tensor_types.h"
 
 namespace sluice {
 namespace {
@@ -77,18 +78,6 @@ absl::StatusOr<Tensors> DecodePickle(const std::string& path, const std::vector<
 bool IsSafeTensors(absl::string_view begin) {
   return begin.size() > kSafeTensorsPrefix && begin[kSafeTensorsPrefix] == '{' &&
          !absl::StartsWith(begin, "PK");
-}
-
-// By the type's name in safetensors.
-absl::optional<torch::ScalarType> TypeNamed(const std::string& dtype) {
-  static const auto* const types = new std::map<std::string, torch::ScalarType>{
-      {"BOOL", torch::kBool},   {"U8", torch::kUInt8},         {"I8", torch::kInt8},
-      {"I16", torch::kInt16},   {"I32", torch::kInt32},        {"I64", torch::kInt64},
-      {"F16", torch::kFloat16}, {"BF16", torch::kBFloat16},    {"F32", torch::kFloat32},
-      {"F64", torch::kFloat64}, {"C64", torch::kComplexFloat}, {"C128", torch::kComplexDouble},
-  };
-  const auto found = types->find(dtype);
-  return found == types->end() ? absl::nullopt : absl::make_optional(found->second);
 }
 
 // Reads what other programs have written. Leaves out types that LibTorch does not have.
