@@ -95,6 +95,19 @@ tools/none
 MARKDOWN
 }
 
+# A class in an unnamed namespace, with a field whose annotation looks like a method, and a deleted method.
+plant_large() {
+  local i
+  {
+    printf 'namespace {\nclass Large {\n  Large(const Large&) = delete;\n  int size_ ABSL_GUARDED_BY(mutex_) = 0;\n'
+    for i in {1..26}; do printf '  int F%s() const ABSL_LOCKS_EXCLUDED(mutex_);\n' "$i"; done
+    printf '};\n}\nint Large::F1() const { return 0; }\nint Long() {\n'
+    for i in {1..59}; do printf '  Do();\n'; done
+    printf '}\n'
+    for i in {1..800}; do printf '//\n'; done
+  } >common/base/large.cc
+}
+
 main() {
   make_tree
   lint 0 docs
@@ -119,6 +132,9 @@ main() {
   reports proto 'proto/sluice/v1/two.proto:6' 'PascalCase'
   reports python 'tools/two.py:1' 'imported but unused'
   reports build 'common/BUILD.bazel'
+  plant_large
+  reports shape 'large.cc:1: has 894 lines' 'large.cc:2: Large has 26 methods' 'large.cc:34: Long has 61 lines' \
+    'LARGER in tools/linting/check_shape.py names Shard, which is no class'
 
   tools/lint --fix format build >/dev/null || true
   lint 0 --fix format

@@ -78,6 +78,21 @@ void AddLocalStepFlags(CLI::App& app, TrainFlags& flags) {
   AddAveragingFlags(app, flags.local);
 }
 
+void AddProgressFlags(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--progress", flags.progress,
+                 "line (renews itself), plain (a line every few seconds), off, or auto: line on a "
+                 "terminal, plain elsewhere and under mpirun")
+      ->check(CLI::IsMember({"auto", "line", "plain", "off"}))
+      ->capture_default_str();
+  app.add_flag("--quiet", flags.quiet, "do not say how far training is, whatever --progress says");
+  app.add_option("--json", flags.json,
+                 "file to which each worker appends a JSON object about each second: loss, step, "
+                 "staleness, time with the server; tools/plot draws it");
+  app.add_flag(
+      "--pace", flags.pace,
+      "print at the end the images (or samples) per second, and the share of time outside compute");
+}
+
 void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option(
          "--role", flags.role,
@@ -123,18 +138,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--seed", flags.trainer.seed,
                  "seed of the first parameters, of the order of the data and of --augment")
       ->capture_default_str();
-  app.add_option("--progress", flags.progress,
-                 "line (renews itself), plain (a line every few seconds), off, or auto: line on a "
-                 "terminal, plain elsewhere and under mpirun")
-      ->check(CLI::IsMember({"auto", "line", "plain", "off"}))
-      ->capture_default_str();
-  app.add_flag("--quiet", flags.quiet, "do not say how far training is, whatever --progress says");
-  app.add_option("--json", flags.json,
-                 "file to which each worker appends a JSON object about each second: loss, step, "
-                 "staleness, time with the server; tools/plot draws it");
-  app.add_flag(
-      "--pace", flags.pace,
-      "print at the end the images (or samples) per second, and the share of time outside compute");
+  AddProgressFlags(app, flags);
   app.add_flag("--test,!--no-test", flags.test, "measure the model on the test data at the end")
       ->capture_default_str();
   AddJobFlags(app, flags.job);
