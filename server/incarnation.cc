@@ -17,9 +17,9 @@ namespace sluice {
 
 namespace {
 
-std::unique_ptr<HolderLinks> MakeHolderLinks(const ServerOptions& options) {
+std::unique_ptr<ReplicaLinks> MakeReplicaLinks(const ServerOptions& options) {
   if (options.servers == 1) return nullptr;
-  HolderLinksOptions links;
+  ReplicaLinksOptions links;
   links.job_id = options.shard.job_id;
   links.servers = options.servers;
   links.incarnation = options.shard.incarnation;
@@ -28,20 +28,20 @@ std::unique_ptr<HolderLinks> MakeHolderLinks(const ServerOptions& options) {
   links.saves = !options.durable.directory.empty();
   links.journals = links.saves && options.durable.durability == Durability::kJournal;
   links.lease = options.server_lease;
-  return std::make_unique<HolderLinks>(std::move(links), RealClock());
+  return std::make_unique<ReplicaLinks>(std::move(links), RealClock());
 }
 
 // Names the server whose journal has stopped: its message begins with what the server cannot do.
-absl::Status Named(uint32_t holder, const absl::Status& stopped) {
+absl::Status Named(uint32_t replica, const absl::Status& stopped) {
   if (stopped.ok()) return stopped;
-  return absl::Status(stopped.code(), absl::StrCat(holder, " ", stopped.message()));
+  return absl::Status(stopped.code(), absl::StrCat(replica, " ", stopped.message()));
 }
 
 }  // namespace
 
 ServerIncarnation::ServerIncarnation(const ServerOptions& options,
                                      std::unique_ptr<DurableDirectory> durable, Trace* trace)
-    : holders_(MakeHolderLinks(options)),
+    : replicas_(MakeReplicaLinks(options)),
       shard_(
           options.shard, RealClock(),
           [this](const JobEvent& event) {
@@ -52,44 +52,44 @@ ServerIncarnation::ServerIncarnation(const ServerOptions& options,
       durable_(std::move(durable)),
       constants_(std::make_shared<ConstantStore>(options.shard.job_id, options.durable.directory,
                                                  *options.files)) {
-  if (holders_ != nullptr) LeadHolders();
+  if (replicas_ != nullptr) LeadReplicas();
 }
 
-void ServerIncarnation::LeadHolders() {
-  shard_.Lead(holders_->links());
-  holders_->Listen(
-      [this](uint32_t holder, const HolderReport& report) { OnReport(holder, report); },
-      [this](const HolderLoss& loss) { OnLost(loss); },
-      [this](uint32_t holder, const FoundFiles& found) { OnCame(holder, found); });
+void ServerIncarnation::LeadReplicas() {
+  shard_.Lead(replicas_->links());
+  replicas_->Listen(
+      [this](uint32_t replica, const ReplicaReport& report) { OnReport(replica, report); },
+      [this](const ReplicaLoss& loss) { OnLost(loss); },
+      [this](uint32_t replica, const FoundFiles& found) { OnCame(replica, found); });
 }
 
-void ServerIncarnation::OnCame(uint32_t holder, const FoundFiles& found) {
+void ServerIncarnation::OnCame(uint32_t replica, const FoundFiles& found) {
   if (durable_ == nullptr) return;
-  const absl::Status ours = durable_->CheckOther(holder, found);
+  const absl::Status ours = durable_->CheckOther(replica, found);
   if (!ours.ok()) OnLost({std::string(ours.message())});
 }
 
-void ServerIncarnation::OnLost(const HolderLoss& loss) {
+void ServerIncarnation::OnLost(const ReplicaLoss& loss) {
   absl::MutexLock lock(&mu_);
-  if (lost_holder_.why.empty()) lost_holder_ = loss;
+  if (lost_replica_.why.empty()) lost_replica_ = loss;
 }
 
-void ServerIncarnation::OnReport(uint32_t holder, const HolderReport& report) {
+void ServerIncarnation::OnReport(uint32_t replica, const ReplicaReport& report) {
   const auto* const loaded = std::get_if<LoadedReport>(&report);
   if (loaded != nullptr && !loaded->failed.ok()) {
-    OnLost({absl::StrCat("server ", holder, " of ", holders_->links().size() + 1, " ",
+    OnLost({absl::StrCat("server ", replica, " of ", replicas_->links().size() + 1, " ",
                          loaded->failed.message())});
   }
   const auto* const journal = std::get_if<JournalReport>(&report);
   if (journal != nullptr && durable_ != nullptr) {
-    durable_->NoteJournal(holder, journal->durable, Named(holder, journal->stopped));
+    durable_->NoteJournal(replica, journal->durable, Named(replica, journal->stopped));
   }
-  shard_.OnReport(holder, report);
+  shard_.OnReport(replica, report);
 }
 
 ServerIncarnation::~ServerIncarnation() {
   // Else the threads that recover and that write checkpoints may wait for the other servers.
-  if (holders_ != nullptr) StopWaiting(DrainingError());
+  if (replicas_ != nullptr) StopWaiting(DrainingError());
   recovering_.Drain();
   grpc_server_ = nullptr;
   shard_.executors().Drain();
@@ -139,7 +139,7 @@ absl::Status ServerIncarnation::RecoverAnd(const Continue& go_on) {
 
 void ServerIncarnation::RecoverWithOthers(Continue go_on) {
   recovering_.Run([this, go_on = std::move(go_on)] {
-    if (!holders_->AwaitAll() || !lost_holder().why.empty()) return;
+    if (!replicas_->AwaitAll() || !lost_replica().why.empty()) return;
     const absl::Status recovered = RecoverAnd(go_on);
     if (recovered.ok()) {
       shard_.EndRecovery();
@@ -171,7 +171,7 @@ absl::Status ServerIncarnation::Listen(const ServerOptions& options) {
   auto door = StartGrpcServer(
       {*options.listen, options.token, options.credentials, options.limits, options.transforms,
        options.advertised_host, options.shard.expected_workers, constants_},
-      shard_, durable_.get(), holders_.get());
+      shard_, durable_.get(), replicas_.get());
   if (!door.ok()) return door.status();
   grpc_server_ = *std::move(door);
   return absl::OkStatus();
@@ -179,37 +179,37 @@ absl::Status ServerIncarnation::Listen(const ServerOptions& options) {
 
 void ServerIncarnation::Tick() {
   shard_.Tick();
-  if (holders_ != nullptr) holders_->Tick();
+  if (replicas_ != nullptr) replicas_->Tick();
 }
 
-HolderLoss ServerIncarnation::lost_holder() const {
+ReplicaLoss ServerIncarnation::lost_replica() const {
   absl::MutexLock lock(&mu_);
-  return lost_holder_;
+  return lost_replica_;
 }
 
-std::string ServerIncarnation::away_holder() const {
-  return holders_ == nullptr ? std::string() : holders_->Away();
+std::string ServerIncarnation::away_replica() const {
+  return replicas_ == nullptr ? std::string() : replicas_->Away();
 }
 
 void ServerIncarnation::StopWaiting(const absl::Status& why) {
-  if (holders_ != nullptr) holders_->StopAwaiting();
+  if (replicas_ != nullptr) replicas_->StopAwaiting();
   shard_.StopWaiting(why);
 }
 
-void ServerIncarnation::EndHolders(int exit_code) {
-  if (holders_ == nullptr) return;
+void ServerIncarnation::EndReplicas(int exit_code) {
+  if (replicas_ == nullptr) return;
   StopWaiting(DrainingError());
-  shard_.EndHolders(exit_code);
+  shard_.EndReplicas(exit_code);
 }
 
 void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) {
-  if (holders_ != nullptr && shard_.recovers()) StopWaiting(why);
+  if (replicas_ != nullptr && shard_.recovers()) StopWaiting(why);
   recovering_.Drain();
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(why);
-  if (holders_ != nullptr) {
+  if (replicas_ != nullptr) {
     shard_.StopWaiting(why);
-    holders_->Close(absl::UnavailableError("the first server has ended"));
+    replicas_->Close(absl::UnavailableError("the first server has ended"));
   }
   grpc_server_->Shutdown(grace);
   shard_.executors().Drain();  // a push that was cancelled may have completed a step

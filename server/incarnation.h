@@ -20,7 +20,7 @@
 #include "server/durable/constant_store.h"
 #include "server/durable/directory.h"
 #include "server/rpc/server.h"
-#include "server/rpc/servers/holder_links.h"
+#include "server/rpc/servers/replica_links.h"
 #include "server/server_options.h"
 #include "server/shard/shard.h"
 
@@ -30,7 +30,7 @@ namespace sluice {
 //
 // With several servers and a directory, Start() returns before the state is restored. Restoring
 // goes on when the other servers have connected, and their directories are of the same job; workers
-// wait. If it fails, lost_holder() says why, and no file was changed.
+// wait. If it fails, lost_replica() says why, and no file was changed.
 class ServerIncarnation {
  public:
   // Restores the state in options.durable.directory, if there is one, and listens on
@@ -59,16 +59,16 @@ class ServerIncarnation {
 
   // With several servers: the first of the others that was lost, or why the state
   // cannot be restored; empty if all is well.
-  HolderLoss lost_holder() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Which of the others has come and is not connected; empty: none is. See HolderLinks::Away().
-  std::string away_holder() const;
+  ReplicaLoss lost_replica() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Which of the others has come and is not connected; empty: none is. See ReplicaLinks::Away().
+  std::string away_replica() const;
   // Waits for no other server from now on, and makes no step.
   void StopWaiting(const absl::Status& why);
   // Makes no step from now on, and tells the other servers that the job is over: that they end with
   // that code. Once, before Shutdown().
-  void EndHolders(int exit_code);
+  void EndReplicas(int exit_code);
   // Whether those that are connected have heard it.
-  bool HoldersHaveEnded() const { return holders_ == nullptr || holders_->AllTaken(); }
+  bool ReplicasHaveEnded() const { return replicas_ == nullptr || replicas_->AllTaken(); }
 
   // Whether training is over and all workers and observers have gone.
   bool deserted() const { return deserted_; }
@@ -92,17 +92,17 @@ class ServerIncarnation {
   void RecoverWithOthers(Continue go_on);
   absl::Status ContinueFrom(const ShardStatus& left);
   absl::Status Listen(const ServerOptions& options);
-  void LeadHolders();
-  void OnReport(uint32_t holder, const HolderReport& report) ABSL_LOCKS_EXCLUDED(mu_);
-  void OnCame(uint32_t holder, const FoundFiles& found) ABSL_LOCKS_EXCLUDED(mu_);
-  void OnLost(const HolderLoss& loss) ABSL_LOCKS_EXCLUDED(mu_);
+  void LeadReplicas();
+  void OnReport(uint32_t replica, const ReplicaReport& report) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnCame(uint32_t replica, const FoundFiles& found) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnLost(const ReplicaLoss& loss) ABSL_LOCKS_EXCLUDED(mu_);
 
   std::atomic<bool> deserted_{false};
   std::atomic<bool> drained_{false};
   mutable absl::Mutex mu_;
-  HolderLoss lost_holder_ ABSL_GUARDED_BY(mu_);
+  ReplicaLoss lost_replica_ ABSL_GUARDED_BY(mu_);
   // Null if there is one server.
-  const std::unique_ptr<HolderLinks> holders_;
+  const std::unique_ptr<ReplicaLinks> replicas_;
   Shard shard_;
   // Or null. It tells the shard which steps are durable. It outlives grpc_server_, whose callers
   // wait for checkpoints.

@@ -178,11 +178,11 @@ absl::StatusOr<int> Server::AwaitEnd() {
     if (page_ != nullptr) page_->Look(RealClock().Now(), [&] { return Moment(state); });
     event_files_->Look(RealClock().Now(), [&] { return Moment(state); });
     left_alone_ = IsLeftAlone(state);
-    const HolderLoss loss = incarnation_->lost_holder();
+    const ReplicaLoss loss = incarnation_->lost_replica();
     const bool trains = state.phase == Phase::kTraining && state.workers > 0;
     absl::StatusOr<bool> goes_on = true;
     if (loss.is_back) {
-      goes_on = GoBackForHolder(loss);
+      goes_on = GoBackForReplica(loss);
     } else if (state.goes_back && trains) {
       goes_on = GoBack(state);
     }
@@ -204,7 +204,7 @@ bool Server::IsLeftAlone(const ShardStatus& state) const {
 }
 
 bool Server::IsOver() const {
-  const HolderLoss lost = incarnation_->lost_holder();
+  const ReplicaLoss lost = incarnation_->lost_replica();
   const bool ends = !lost.why.empty() && !lost.is_back && !shard().Describe().end_is_saved;
   return incarnation_->drained() || ends ||
          (options_.exit_when_finished && (incarnation_->deserted() || left_alone_));

@@ -72,14 +72,14 @@ class Server {
   bool IsLeftAlone(const ShardStatus& state) const;
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);
-  absl::StatusOr<bool> GoBackForHolder(const HolderLoss& loss);
+  absl::StatusOr<bool> GoBackForReplica(const ReplicaLoss& loss);
   void EndForNext();
   void AwaitFarewell();
-  std::string LostHolder(bool finished) const;
+  std::string LostReplica(bool finished) const;
   int Outcome(bool finished) const;
-  void EndHolders(int exit_code);
+  void EndReplicas(int exit_code);
   absl::Status SaveLast();
-  absl::Status SaveWithHolders();
+  absl::Status SaveWithReplicas();
   std::string HowToGoBack(const ShardStatus& state);
 
   ServerOptions options_;  // of the current incarnation; `listen` is where it listens

@@ -24,7 +24,7 @@ namespace sluice {
 namespace {
 
 constexpr int kNotRestored = 1;
-constexpr int kHolderLost = 1;
+constexpr int kReplicaLost = 1;
 constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
@@ -83,20 +83,20 @@ int Server::Serve() {
     LOG(INFO) << "draining after " << strsignal(*signal);
     shard.Drain();
   }
-  const std::string lost = LostHolder(finished);
+  const std::string lost = LostReplica(finished);
   if (!lost.empty()) {
     LOG(ERROR) << lost;
     shard.Drain(MakeError(Reason::kDraining, lost));
   }
   if (shard.Describe().diverged) AwaitFarewell();
-  const int outcome = lost.empty() ? Outcome(finished) : kHolderLost;
+  const int outcome = lost.empty() ? Outcome(finished) : kReplicaLost;
   // Afterwards the other servers are gone; alone, this one may still make a step.
   absl::Status saved;
   if (options_.servers > 1 && lost.empty()) {
     saved = SaveLast();
     if (!shard.recovers()) crc_ = shard.Digest(options_.grace);
   }
-  EndHolders(saved.ok() ? outcome : kNotSaved);
+  EndReplicas(saved.ok() ? outcome : kNotSaved);
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
   if (page_ != nullptr) page_->Show(Moment(shard.Describe(), /*going_down=*/true));
@@ -132,20 +132,20 @@ int Server::Outcome(bool finished) const {
 
 // Why a server that was lost ends the job; empty: it does not. Without that server all workers may
 // be lost, too, before its lease is over.
-std::string Server::LostHolder(bool finished) const {
+std::string Server::LostReplica(bool finished) const {
   if (shard().Describe().end_is_saved) return "";
-  const std::string away = incarnation_->away_holder();
+  const std::string away = incarnation_->away_replica();
   if (away.empty() || Outcome(finished) != kEveryWorkerLost) {
-    return incarnation_->lost_holder().why;
+    return incarnation_->lost_replica().why;
   }
   return absl::StrCat(away, ", and every worker was lost; the job cannot go on");
 }
 
 // The other servers end when they have heard it. One that is away hears nothing.
-void Server::EndHolders(int exit_code) {
-  incarnation_->EndHolders(exit_code);
+void Server::EndReplicas(int exit_code) {
+  incarnation_->EndReplicas(exit_code);
   const absl::Time until = RealClock().Now() + options_.grace;
-  while (!incarnation_->HoldersHaveEnded() && RealClock().Now() < until) WaitForStopSignal();
+  while (!incarnation_->ReplicasHaveEnded() && RealClock().Now() < until) WaitForStopSignal();
 }
 
 // Each worker and observer hears with its next call why the job ends, and goes. One that has not
@@ -173,11 +173,11 @@ absl::Status Server::SaveLast() {
     return absl::OkStatus();
   }
   const bool all_are_there =
-      incarnation_->away_holder().empty() && incarnation_->lost_holder().why.empty();
+      incarnation_->away_replica().empty() && incarnation_->lost_replica().why.empty();
   absl::Status saved;
   if (!state.end_is_complete && (all_are_there || !state.end_is_saved)) {
     saved = options_.servers == 1 ? SaveCheckpointAndWait(incarnation_->shard(), *durable)
-                                  : SaveWithHolders();
+                                  : SaveWithReplicas();
   }
   const Step since = state.suspect_since.value_or(state.step);
   if (saved.ok() && state.step.value() - since.value() >= kSuspiciousSteps) {
@@ -188,7 +188,7 @@ absl::Status Server::SaveLast() {
 }
 
 // Fails if another server is lost meanwhile.
-absl::Status Server::SaveWithHolders() {
+absl::Status Server::SaveWithReplicas() {
   const auto done = std::make_shared<absl::Notification>();
   const auto result = std::make_shared<absl::Status>();
   SaveCheckpoint(incarnation_->shard(), *incarnation_->durable(),
@@ -199,7 +199,7 @@ absl::Status Server::SaveWithHolders() {
   while (!done->HasBeenNotified()) {
     WaitForStopSignal();
     incarnation_->Tick();
-    const HolderLoss lost = incarnation_->lost_holder();
+    const ReplicaLoss lost = incarnation_->lost_replica();
     if (lost.why.empty()) continue;
     LOG(ERROR) << "cannot save the last checkpoint: " << lost.why;
     incarnation_->StopWaiting(absl::UnavailableError(lost.why));

@@ -26,7 +26,7 @@ struct ServerOptions {
   ShardOptions shard;
   // Where to listen; port 0 means any free port. Absent: a unix socket in a private directory.
   absl::optional<Address> listen;
-  // The number of the job's servers. This is the first one; the others are HolderServers, and hold
+  // The number of the job's servers. This is the first one; the others are ReplicaServers, and hold
   // one stripe of the vector each.
   uint32_t servers = 1;
   // How long another server whose connection broke may be away.

@@ -84,7 +84,7 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
 // Another server was started again, and its part of the parameters is lost. All servers continue
 // from the newest checkpoint and their journals, as after a crash of all. Returns and fails as
 // GoBack() does.
-absl::StatusOr<bool> Server::GoBackForHolder(const HolderLoss& loss) {
+absl::StatusOr<bool> Server::GoBackForReplica(const ReplicaLoss& loss) {
   Shard& shard = incarnation_->shard();
   const bool repeats = options_.durable.durability == Durability::kJournal;
   const absl::Status why = absl::UnavailableError(

@@ -16,15 +16,13 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
+#include "server/aggregation/pending_push.h"
 #include "server/membership/session_table.h"
 #include "server/policy/staleness_policy.h"
 #include "server/state/incarnation_history.h"
 #include "server/state/push_counters.h"
 
 namespace sluice {
-
-// The two ways in which a push that is not admitted is counted: refused, or broken off.
-enum class Abandoned { kRejected, kAborted };
 
 // Externally synchronized; PushAdmission owns it.
 class Gate {

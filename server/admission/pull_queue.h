@@ -21,13 +21,10 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
-#include "server/holder/pull_result.h"
+#include "server/replica/pull_result.h"
 #include "server/state/completions.h"
 
 namespace sluice {
-
-// Called exactly once, outside all locks, from any thread. Never called if the pull was cancelled.
-using PullCallback = std::function<void(absl::StatusOr<PullResult>)>;
 
 // Whether a pull can be answered now, and what it waits for.
 enum class PullTurn {

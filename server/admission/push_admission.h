@@ -2,12 +2,12 @@
 //
 // 1. Begin() asks the gate about the header. A push that may continue waits at the in-flight limit,
 //    until Settle() admits it or Cancel() ends it.
-// 2. Settle() admits waiting pushes and calls their `start`. The holder makes room for the
+// 2. Settle() admits waiting pushes and calls their `start`. The stripe makes room for the
 //    gradient, and the rpc layer fills it with chunks.
 // 3. Queue() is told that the push is complete, or the error found in its payload. Abandon() ends a
 //    push that broke off.
 // 4. TakeArrivals() asks the gate again and adds accepted gradients to the current step's
-//    contributions. TakeDropped() names the others, which the holder need not keep. Release() frees
+//    contributions. TakeDropped() names the others, which the stripe need not keep. Release() frees
 //    the place at the limit when a gradient is accumulated.
 // 5. The push is answered. An answer APPLIED waits until the step is published. With a journal, the
 //    answer to any push that is part of a step waits until that step is durable. Other answers are
@@ -43,7 +43,7 @@
 
 namespace sluice {
 
-// A push whose payload has arrived. The holder keeps it, unless it is refused.
+// A push whose payload has arrived. The stripe keeps it, unless it is refused.
 struct Arrival {
   PushId push;
   PushHeader header;   // with the summary, if there was one

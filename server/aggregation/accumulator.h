@@ -5,7 +5,7 @@
 //
 // The buffer may be where the next parameters will be written: the optimizer reads each part of the
 // sum before it writes that part. So a server needs no vector for the sum, unless a journal takes
-// it after the step. The first gradient may even have arrived there; see Holder::LendNext().
+// it after the step. The first gradient may even have arrived there; see ServerStripe::Begin().
 //
 // The last gradient of a step need not be added to the buffer. SumWith() adds it block by block on
 // the way to the optimizer, which saves one pass over memory, or two if it is the only gradient.

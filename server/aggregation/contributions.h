@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// A push that counts and is not accumulated yet. The holder keeps its gradient.
+// A push that counts and is not accumulated yet. The stripe keeps its gradient.
 struct Contribution {
   PushId push;
   PushHeader header;

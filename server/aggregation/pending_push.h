@@ -138,18 +138,21 @@ class PendingPush {
   const std::shared_ptr<std::atomic<uint64_t>> arrived_;
 };
 
-// The result of Shard::BeginPush().
+// The two ways in which a push ends that does not count: refused, or broken off.
+enum class Abandoned { kRejected, kAborted };
+
+// The result of ParameterStore::BeginPush().
 struct PushStart {
   std::unique_ptr<PendingPush> push;  // admitted; null if the push is answered without its payload
   PushOutcome answer;                 // only if `push` is null
 };
 
 // Each is called exactly once, outside all locks, from any thread; a PushStartCallback is never
-// called if the push was cancelled while it waited (Shard::CancelPush()).
+// called if the push was cancelled while it waited (CancelPush()).
 using PushStartCallback = std::function<void(absl::StatusOr<PushStart>)>;
 using PushCallback = std::function<void(absl::StatusOr<PushOutcome>)>;
 
-// The result of Shard::BeginInitialize().
+// The result of ParameterStore::BeginInitialize().
 struct InitializeStart {
   std::unique_ptr<PendingPush> parameters;  // to be filled; null if the shard has parameters
   InitializeOutcome answer;                 // only if `parameters` is null

@@ -42,7 +42,7 @@
 #include "server/durable/one_job.h"
 #include "server/durable/reached_step.h"
 #include "server/durable/this_server.h"
-#include "server/shard/holder_group.h"
+#include "server/shard/replica_group.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {

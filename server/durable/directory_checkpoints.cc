@@ -96,8 +96,7 @@ bool DurableDirectory::WaitForBase() {
 // Waits for the files of the other servers.
 absl::StatusOr<std::string> DurableDirectory::SaveStriped(const ShardCheckpoint& checkpoint) {
   const CheckpointName name = {checkpoint.incarnations.current(), checkpoint.step};
-  const auto own =
-      stripes_.Save(checkpoint.job_id, name, *checkpoint.layout, StripeView(checkpoint));
+  const auto own = stripes_.Save(checkpoint.job_id, name, *checkpoint.layout, checkpoint);
   if (!own.ok()) return own.status();
   auto checksums = checkpoint.elsewhere->Await();
   if (!checksums.ok()) return checksums.status();

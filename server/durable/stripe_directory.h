@@ -14,7 +14,7 @@
 #include "server/durable/checkpoint/stripe_store.h"
 #include "server/durable/durable_options.h"
 #include "server/durable/journal/journal_replay.h"
-#include "server/holder/stripe_storage.h"
+#include "server/replica/stripe_storage.h"
 #include "server/state/found_files.h"
 
 namespace sluice {

@@ -8,13 +8,13 @@ namespace sluice {
 JobServer::JobServer(std::unique_ptr<Server> first)
     : first_(std::move(first)), speaker_(Speaker::kEveryServer) {}
 
-JobServer::JobServer(std::unique_ptr<HolderServer> holder, Speaker speaker)
-    : holder_(std::move(holder)), speaker_(speaker) {}
+JobServer::JobServer(std::unique_ptr<ReplicaServer> replica, Speaker speaker)
+    : replica_(std::move(replica)), speaker_(speaker) {}
 
 JobServer::~JobServer() = default;
 
 const Address& JobServer::address() const {
-  return first_ != nullptr ? first_->address() : holder_->address();
+  return first_ != nullptr ? first_->address() : replica_->address();
 }
 
 int JobServer::Serve() {
@@ -23,8 +23,8 @@ int JobServer::Serve() {
     std::cout << first_->ClosingTable() << std::flush;
     return code;
   }
-  const int code = holder_->Serve();
-  return speaker_ == Speaker::kFirstServer && holder_->ended_by_first_server() ? 0 : code;
+  const int code = replica_->Serve();
+  return speaker_ == Speaker::kFirstServer && replica_->ended_by_first_server() ? 0 : code;
 }
 
 }  // namespace sluice

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "common/net/address.h"
-#include "server/holder_server.h"
+#include "server/replica_server.h"
 #include "server/server.h"
 
 namespace sluice {
@@ -19,20 +19,20 @@ class JobServer {
   enum class Speaker { kEveryServer, kFirstServer };
 
   explicit JobServer(std::unique_ptr<Server> first);
-  JobServer(std::unique_ptr<HolderServer> holder, Speaker speaker);
+  JobServer(std::unique_ptr<ReplicaServer> replica, Speaker speaker);
   ~JobServer();
 
   // Where it listens.
   const Address& address() const;
 
   // Serves until the job is over; then the first server prints the closing table. Returns the
-  // process's exit code, that of Server::Serve() or HolderServer::Serve(); but if only the first
+  // process's exit code, that of Server::Serve() or ReplicaServer::Serve(); but if only the first
   // server speaks, another one whose job that has ended returns 0.
   int Serve();
 
  private:
-  const std::unique_ptr<Server> first_;         // or null
-  const std::unique_ptr<HolderServer> holder_;  // or null
+  const std::unique_ptr<Server> first_;           // or null
+  const std::unique_ptr<ReplicaServer> replica_;  // or null
   const Speaker speaker_;
 };
 

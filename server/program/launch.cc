@@ -83,16 +83,16 @@ absl::StatusOr<Launch> TakePartAlone(const RankPart& rank) {
   if (!told.ok()) return told.status();
   launch.world = told->world;
   if (rank.place == ServerPlace::kElsewhere) return launch;
-  const bool is_holder = !told->for_chosen.empty();
+  const bool is_replica = !told->for_chosen.empty();
   auto ticket = TicketOf(*told);
   if (!ticket.ok()) return ticket.status();
   launch.server_ranks = ticket->server_ranks;
-  if (is_holder) {
+  if (is_replica) {
     LaunchBrief brief = {launch.world};
     brief.server = ServerIdentity{*ticket};
-    auto holder = StartLaunchedHolder(rank.flags, brief);
-    if (!holder.ok()) return holder.status();
-    launch.server = *std::move(holder);
+    auto replica = StartLaunchedReplica(rank.flags, brief);
+    if (!replica.ok()) return replica.status();
+    launch.server = *std::move(replica);
   }
   launch.ticket = *std::move(ticket);
   return launch;
@@ -195,11 +195,11 @@ absl::StatusOr<int> Supervise(const RankPart& rank) {
   if (!told.ok()) return told.status();
   LaunchBrief brief = {told->world};
   if (rank.place == ServerPlace::kElsewhere) return SuperviseProgram(brief, flags.max_restarts);
-  const bool is_holder = !told->for_chosen.empty();
+  const bool is_replica = !told->for_chosen.empty();
   auto ticket = TicketOf(*told);
   if (!ticket.ok()) return ticket.status();
   brief.server = ServerIdentity{*std::move(ticket)};
-  if (!is_holder) return SuperviseProgram(brief, flags.max_restarts);
+  if (!is_replica) return SuperviseProgram(brief, flags.max_restarts);
   const auto directory = PrivateDirectory::Create();  // outlives every server of this rank
   if (!directory.ok()) return directory.status();
   brief.directory = (*directory)->path();
@@ -224,9 +224,9 @@ absl::StatusOr<Launch> TakePartSupervised(const RankPart& rank, const Supervisor
     launch.ticket = brief->server->ticket;
     launch.server_ranks = launch.ticket.server_ranks;
     if (!ServerIndex(launch.server_ranks, launch.world.rank).has_value()) return launch;
-    auto holder = StartLaunchedHolder(flags, *brief);
-    if (!holder.ok()) return holder.status();
-    launch.server = *std::move(holder);
+    auto replica = StartLaunchedReplica(flags, *brief);
+    if (!replica.ok()) return replica.status();
+    launch.server = *std::move(replica);
     return launch;
   }
   auto started = StartLaunchedServer(flags, *brief);

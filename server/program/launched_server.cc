@@ -209,8 +209,8 @@ absl::Status CheckWorkersAreLaunched(const ServerFlags& flags, uint32_t workers)
 
 // Where a server listens that is not the first one. Its port is any free one, since the servers of
 // one node have the same flags.
-absl::StatusOr<Place> ChoosePlaceOfHolder(const ServerFlags& flags, const MpiWorld& world,
-                                          const JobTicket& ticket) {
+absl::StatusOr<Place> ChoosePlaceOfReplica(const ServerFlags& flags, const MpiWorld& world,
+                                           const JobTicket& ticket) {
   const auto first = ParseAddress(ticket.address);
   if (!first.ok()) return first.status();
   if (first->is_unix()) return Place();
@@ -260,27 +260,27 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
 
 MpiBlobs BlobsOf(const ServerIdentity& server) {
   MpiBlobs blobs = {EncodeTicket(server.ticket)};
-  JobTicket of_holders = server.ticket;
-  of_holders.credentials = server.credentials;
-  blobs.for_chosen = EncodeTicket(of_holders);
-  blobs.chosen.assign(of_holders.server_ranks.begin() + 1, of_holders.server_ranks.end());
+  JobTicket of_replicas = server.ticket;
+  of_replicas.credentials = server.credentials;
+  blobs.for_chosen = EncodeTicket(of_replicas);
+  blobs.chosen.assign(of_replicas.server_ranks.begin() + 1, of_replicas.server_ranks.end());
   return blobs;
 }
 
-absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
-                                                               const LaunchBrief& brief) {
+absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedReplica(const ServerFlags& flags,
+                                                                const LaunchBrief& brief) {
   const MpiWorld& world = brief.world;
   const JobTicket& ticket = brief.server->ticket;
   const auto servers = static_cast<uint32_t>(ticket.server_ranks.size());
   const auto given = ServerOptionsFrom(flags, static_cast<uint32_t>(world.size) - servers, servers);
   if (!given.ok()) return given.status();
-  const auto place = ChoosePlaceOfHolder(flags, world, ticket);
+  const auto place = ChoosePlaceOfReplica(flags, world, ticket);
   if (!place.ok()) return place.status();
   auto credentials = CredentialsOf(ticket.credentials, flags.security, place->listen);
   if (!credentials.ok()) return credentials.status();
-  HolderServerOptions options = HolderOptionsFrom(*given);
+  ReplicaServerOptions options = ReplicaOptionsFrom(*given);
   options.index = *ServerIndex(ticket.server_ranks, world.rank);
-  options.sequencer = ticket.address;
+  options.leader = ticket.address;
   options.job_id = ticket.job_id;
   options.token = ticket.token;
   options.credentials = *std::move(credentials);
@@ -288,9 +288,9 @@ absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags
   options.advertised_host = place->advertised_host;
   options.directory = brief.directory;
   options.grace = kGraceUnderMpirun;
-  auto holder = HolderServer::Start(std::move(options));
-  if (!holder.ok()) return holder.status();
-  return std::make_unique<JobServer>(*std::move(holder), JobServer::Speaker::kFirstServer);
+  auto replica = ReplicaServer::Start(std::move(options));
+  if (!replica.ok()) return replica.status();
+  return std::make_unique<JobServer>(*std::move(replica), JobServer::Speaker::kFirstServer);
 }
 
 }  // namespace sluice

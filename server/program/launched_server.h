@@ -44,9 +44,9 @@ MpiBlobs BlobsOf(const ServerIdentity& server);
 // BlobsOf() makes for the rank of such a server, which is one of the ticket's server_ranks. It
 // listens on a private unix socket if the first server listens on a unix socket; otherwise on a TCP
 // port that the system chooses, at the host of --listen or --advertise. Errors are
-// HolderServer::Start()'s.
-absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
-                                                               const LaunchBrief& brief);
+// ReplicaServer::Start()'s.
+absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedReplica(const ServerFlags& flags,
+                                                                const LaunchBrief& brief);
 
 }  // namespace sluice
 

@@ -255,23 +255,23 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
   return options;
 }
 
-HolderServerOptions HolderOptionsFrom(const ServerOptions& options) {
-  HolderServerOptions holder;
-  holder.servers = options.servers;
-  holder.token = options.token;
-  holder.limits = options.limits;
-  holder.transforms = options.transforms;
-  holder.snapshots = options.shard.snapshots;
-  holder.threads = options.threads;
-  holder.expected_workers = options.shard.expected_workers;
-  holder.lease = options.server_lease;
-  holder.table_memory = options.shard.table_memory;
-  holder.table_directory = options.table_directory;
-  holder.checkpoint_directory = options.durable.directory;
-  holder.durability = options.durable.durability;
-  holder.files = options.files;
-  holder.grace = options.grace;
-  return holder;
+ReplicaServerOptions ReplicaOptionsFrom(const ServerOptions& options) {
+  ReplicaServerOptions replica;
+  replica.servers = options.servers;
+  replica.token = options.token;
+  replica.limits = options.limits;
+  replica.transforms = options.transforms;
+  replica.snapshots = options.shard.snapshots;
+  replica.threads = options.threads;
+  replica.expected_workers = options.shard.expected_workers;
+  replica.lease = options.server_lease;
+  replica.table_memory = options.shard.table_memory;
+  replica.table_directory = options.table_directory;
+  replica.checkpoint_directory = options.durable.directory;
+  replica.durability = options.durable.durability;
+  replica.files = options.files;
+  replica.grace = options.grace;
+  return replica;
 }
 
 namespace {
@@ -303,19 +303,19 @@ absl::StatusOr<StandaloneOptions> StandaloneOptionsFrom(const ServerFlags& flags
   return StandaloneOptions{*std::move(options), *std::move(list)};
 }
 
-absl::StatusOr<std::unique_ptr<JobServer>> StartListedHolder(const StandaloneOptions& given,
-                                                             const SecurityFlags& security) {
+absl::StatusOr<std::unique_ptr<JobServer>> StartListedReplica(const StandaloneOptions& given,
+                                                              const SecurityFlags& security) {
   const Address& first = given.list.addresses[0];
   const auto usable = CredentialsAt(security, first);
   if (!usable.ok()) return usable.status();
-  HolderServerOptions options = HolderOptionsFrom(given.server);
+  ReplicaServerOptions options = ReplicaOptionsFrom(given.server);
   options.index = given.list.index;
-  options.sequencer = first.ToString();
+  options.leader = first.ToString();
   options.listen = given.server.listen;
   options.credentials = given.server.credentials;
-  auto holder = HolderServer::Start(std::move(options));
-  if (!holder.ok()) return holder.status();
-  return std::make_unique<JobServer>(*std::move(holder), JobServer::Speaker::kEveryServer);
+  auto replica = ReplicaServer::Start(std::move(options));
+  if (!replica.ok()) return replica.status();
+  return std::make_unique<JobServer>(*std::move(replica), JobServer::Speaker::kEveryServer);
 }
 
 }  // namespace
@@ -333,7 +333,7 @@ absl::StatusOr<std::unique_ptr<JobServer>> StartStandaloneServer(const ServerFla
     return absl::InvalidArgumentError(
         "no address to listen on; give --listen=host:port, or launch with mpirun");
   }
-  if (options->list.index > 0) return StartListedHolder(*options, flags.security);
+  if (options->list.index > 0) return StartListedReplica(*options, flags.security);
   auto server = Server::Start(std::move(options->server));
   if (!server.ok()) return server.status();
   return std::make_unique<JobServer>(*std::move(server));

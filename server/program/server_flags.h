@@ -68,7 +68,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
 
 // The options of a server that holds a stripe of the job, from those of its first server: all but
 // index, first server, address and credentials.
-HolderServerOptions HolderOptionsFrom(const ServerOptions& options);
+ReplicaServerOptions ReplicaOptionsFrom(const ServerOptions& options);
 
 // Returns the configuration (see ConfigJson()) of a server that is started without mpirun with
 // these flags. Neither --listen nor --servers is required.

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "common/encoding/transform_registry.h"
+#include "server/replica/parameter_store.h"
 #include "server/rpc/offer_turns.h"
-#include "server/shard/parameter_store.h"
 
 namespace sluice {
 

@@ -6,9 +6,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "server/replica/parameter_store.h"
 #include "server/rpc/pull.h"
 #include "server/rpc/push.h"
-#include "server/shard/parameter_store.h"
 
 namespace sluice {
 

@@ -36,13 +36,97 @@ absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
                    absl::StrCat("the request is not a valid ", Request::descriptor()->name()));
 }
 
-class GrpcParameterService final : public RawParameterServer {
+// The calls of any server: those that carry a stripe. The others are refused.
+class GrpcStripeService : public RawParameterServer {
+ public:
+  using Context = grpc::CallbackServerContext;
+  using Bytes = grpc::ByteBuffer;
+
+  GrpcStripeService(TransformRegistry transforms, std::string first_server, ParameterStore& store)
+      : transforms_(std::move(transforms)), first_server_(std::move(first_server)), store_(store) {}
+
+  grpc::ServerReadReactor<Bytes>* InitializeParams(Context* /*context*/, Bytes* response) override {
+    return ServeInitialize(response, transforms_, nullptr, nullptr, store_);
+  }
+
+  grpc::ServerReadReactor<Bytes>* PushGradients(Context* context, Bytes* response) override {
+    return ServePush(context, response, resources_.memories, resources_.lanes.pushes, transforms_,
+                     store_);
+  }
+
+  grpc::ServerWriteReactor<Bytes>* PullParams(Context* context, const Bytes* request) override {
+    const absl::Status allowed = CheckMayPull(*context, *request, resources_.owners);
+    if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(allowed);
+    return ServePull(*context, *request, resources_.pulls, resources_.chunks,
+                     resources_.lanes.pulls, resources_.memories, store_);
+  }
+
+  grpc::ServerWriteReactor<Bytes>* PullRows(Context* context, const Bytes* request) override {
+    const absl::Status allowed = CheckMayPullRows(*context, *request, resources_.owners);
+    if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(allowed);
+    return ServePullRows(*context, *request, resources_.pulls, transforms_, store_);
+  }
+
+  grpc::ServerReadReactor<Bytes>* PushLane(Context* /*context*/, Bytes* response) override {
+    return ServePushLane(response, resources_.lanes, store_);
+  }
+
+  grpc::ServerWriteReactor<Bytes>* PullLane(Context* context, const Bytes* request) override {
+    return ServePullLane(*context, *request, resources_.lanes, store_);
+  }
+
+  grpc::ServerWriteReactor<Bytes>* Join(Context* /*context*/, const Bytes* /*bytes*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>();
+  }
+  grpc::ServerBidiReactor<Bytes, Bytes>* JoinInParts(Context* /*context*/) override {
+    return Refuse<grpc::ServerBidiReactor<Bytes, Bytes>>();
+  }
+  grpc::ServerReadReactor<Bytes>* OfferConstants(Context* /*context*/,
+                                                 Bytes* /*response*/) override {
+    return Refuse<grpc::ServerReadReactor<Bytes>>();
+  }
+  grpc::ServerWriteReactor<Bytes>* PullConstants(Context* /*context*/,
+                                                 const Bytes* /*request*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>();
+  }
+  grpc::ServerUnaryReactor* Heartbeat(Context* /*context*/, const Bytes* /*request*/,
+                                      Bytes* /*response*/) override {
+    return Refuse<grpc::ServerUnaryReactor>();
+  }
+  grpc::ServerReadReactor<Bytes>* PushPull(Context* /*context*/, Bytes* /*response*/) override {
+    return Refuse<grpc::ServerReadReactor<Bytes>>();
+  }
+  grpc::ServerUnaryReactor* Leave(Context* /*context*/, const Bytes* /*request*/,
+                                  Bytes* /*response*/) override {
+    return Refuse<grpc::ServerUnaryReactor>();
+  }
+
+  SessionResources& resources() { return resources_; }
+  const TransformRegistry& transforms() const { return transforms_; }
+
+ private:
+  template <typename Reactor>
+  Reactor* Refuse() const {
+    return new RefusedStream<Reactor>(
+        MakeError(Reason::kNotFirstServer,
+                  absl::StrCat("this server holds a stripe only; call the first server, at ",
+                               first_server_)));
+  }
+
+  const TransformRegistry transforms_;
+  const std::string first_server_;
+  ParameterStore& store_;
+  SessionResources resources_{transforms_, store_};
+};
+
+// Those of the leader, or of the only server.
+class GrpcParameterService final : public GrpcStripeService {
  public:
   GrpcParameterService(TransformRegistry transforms, absl::Duration join_time, JobServers servers,
                        std::shared_ptr<ConstantStore> constants, Shard& shard)
-      : transforms_(std::move(transforms)), join_time_(join_time), shard_(shard) {
-    resources_.servers = std::move(servers);
-    resources_.constants = std::move(constants);
+      : GrpcStripeService(std::move(transforms), "", shard), join_time_(join_time), shard_(shard) {
+    resources().servers = std::move(servers);
+    resources().constants = std::move(constants);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Join(CallbackServerContext* context,
@@ -52,7 +136,7 @@ class GrpcParameterService final : public RawParameterServer {
     const absl::Status allowed =
         request.ok() ? CheckMayJoin(*context, *request, shard_) : request.status();
     if (!allowed.ok()) return new Refused(allowed);
-    return ServeJoin(*request, context->peer(), resources_, shard_);
+    return ServeJoin(*request, context->peer(), resources(), shard_);
   }
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* JoinInParts(
@@ -61,18 +145,19 @@ class GrpcParameterService final : public RawParameterServer {
       return CheckMayJoin(*context, request, shard_);
     };
     Turns& turns = MayTrain(*context) ? workers_turns_ : observers_turns_;
-    return ServeJoinInParts({context->peer(), may_join, turns, join_time_}, resources_, shard_);
+    return ServeJoinInParts({context->peer(), may_join, turns, join_time_}, resources(), shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* /*context*/,
                                                               grpc::ByteBuffer* response) override {
-    const auto ready = [this] { return CheckHasConstants(*resources_.constants, shard_); };
-    return ServeInitialize(response, transforms_, &resources_.offers, ready, shard_);
+    const auto ready = [this] { return CheckHasConstants(*resources().constants, shard_); };
+    return ServeInitialize(response, transforms(), &resources().offers, ready, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* OfferConstants(CallbackServerContext* /*context*/,
                                                             grpc::ByteBuffer* response) override {
-    return ServeOfferConstants(response, resources_.constant_offers, *resources_.constants, shard_);
+    return ServeOfferConstants(response, resources().constant_offers, *resources().constants,
+                               shard_);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullConstants(
@@ -81,49 +166,15 @@ class GrpcParameterService final : public RawParameterServer {
     const auto request = Decode<v1::PullConstantsRequest>(*bytes);
     if (!request.ok()) return new Refused(request.status());
     const SessionId session(request->session());
-    const absl::Status allowed = CheckMayUse(*context, session, resources_.owners);
+    const absl::Status allowed = CheckMayUse(*context, session, resources().owners);
     if (!allowed.ok()) return new Refused(allowed);
-    return ServePullConstants(session, *resources_.constants, shard_);
-  }
-
-  grpc::ServerReadReactor<grpc::ByteBuffer>* PushGradients(CallbackServerContext* context,
-                                                           grpc::ByteBuffer* response) override {
-    return ServePush(context, response, resources_.memories, resources_.lanes.pushes, transforms_,
-                     shard_);
-  }
-
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
-                                                         const grpc::ByteBuffer* request) override {
-    using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
-    const absl::Status allowed = CheckMayPull(*context, *request, resources_.owners);
-    if (!allowed.ok()) return new Refused(allowed);
-    return ServePull(*context, *request, resources_.pulls, resources_.chunks,
-                     resources_.lanes.pulls, resources_.memories, shard_);
+    return ServePullConstants(session, *resources().constants, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushPull(CallbackServerContext* context,
                                                       grpc::ByteBuffer* response) override {
-    return ServePushPull(*context, response, resources_.pulls, resources_.chunks,
-                         resources_.memories, transforms_, shard_);
-  }
-
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullRows(CallbackServerContext* context,
-                                                       const grpc::ByteBuffer* request) override {
-    const absl::Status allowed = CheckMayPullRows(*context, *request, resources_.owners);
-    if (!allowed.ok()) {
-      return new RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(allowed);
-    }
-    return ServePullRows(*context, *request, resources_.pulls, transforms_, shard_);
-  }
-
-  grpc::ServerReadReactor<grpc::ByteBuffer>* PushLane(CallbackServerContext* /*context*/,
-                                                      grpc::ByteBuffer* response) override {
-    return ServePushLane(response, resources_.lanes, shard_);
-  }
-
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullLane(CallbackServerContext* context,
-                                                       const grpc::ByteBuffer* request) override {
-    return ServePullLane(*context, *request, resources_.lanes, shard_);
+    return ServePushPull(*context, response, resources().pulls, resources().chunks,
+                         resources().memories, transforms(), shard_);
   }
 
   grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,
@@ -161,7 +212,7 @@ class GrpcParameterService final : public RawParameterServer {
     const auto request = Decode<v1::HeartbeatRequest>(bytes);
     if (!request.ok()) return request.status();
     const SessionId session(request->session());
-    absl::Status allowed = CheckMayUse(context, session, resources_.owners);
+    absl::Status allowed = CheckMayUse(context, session, resources().owners);
     if (allowed.ok()) allowed = CheckMayReport(context, *request);
     if (!allowed.ok()) return allowed;
     const absl::StatusOr<Step> step = shard_.Heartbeat(session, MeasurementOf(*request));
@@ -178,7 +229,7 @@ class GrpcParameterService final : public RawParameterServer {
     const auto request = Decode<v1::LeaveRequest>(bytes);
     if (!request.ok()) return request.status();
     const SessionId session(request->session());
-    absl::Status allowed = CheckMayUse(context, session, resources_.owners);
+    absl::Status allowed = CheckMayUse(context, session, resources().owners);
     if (allowed.ok()) allowed = CheckMayReport(context, *request);
     if (!allowed.ok()) return allowed;
     const Farewell farewell = {{request->results().begin(), request->results().end()},
@@ -191,10 +242,8 @@ class GrpcParameterService final : public RawParameterServer {
     return absl::OkStatus();
   }
 
-  const TransformRegistry transforms_;
   const absl::Duration join_time_;  // in which the parts of a request to join must come
   Shard& shard_;
-  SessionResources resources_{transforms_, shard_};
   Turns workers_turns_{kJoinsOfWorkers};
   Turns observers_turns_{kJoinsOfObservers};
 };
@@ -208,6 +257,20 @@ std::unique_ptr<grpc::Service> MakeGrpcParameterService(TransformRegistry transf
                                                         Shard& shard) {
   return std::make_unique<GrpcParameterService>(std::move(transforms), join_time,
                                                 std::move(servers), std::move(constants), shard);
+}
+
+std::unique_ptr<grpc::Service> MakeGrpcStripeService(TransformRegistry transforms,
+                                                     std::string first_server, Replica& replica) {
+  auto service =
+      std::make_unique<GrpcStripeService>(std::move(transforms), std::move(first_server), replica);
+  SessionResources* const resources = &service->resources();
+  // An observer joins at the first server, so no connection here is the one of its Join.
+  replica.Listen({[resources](const OpenSession& open) {
+                    resources->Begin(open.session, open.role, SessionOwners::kAnyConnection,
+                                     open.memory, "");
+                  },
+                  [resources](SessionId session) { resources->End(session); }});
+  return service;
 }
 
 }  // namespace sluice

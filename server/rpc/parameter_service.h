@@ -1,4 +1,5 @@
-// The ParameterServer service: checks what an observer may do, then starts the call's handler.
+// The ParameterServer service, of the leader and of the other servers: checks what an observer may
+// do, then starts the call's handler.
 
 #ifndef SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_
 #define SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_
@@ -11,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "common/encoding/transform_registry.h"
+#include "server/replica/replica.h"
 #include "server/rpc/session_resources.h"
 #include "server/shard/shard.h"
 
@@ -24,6 +26,13 @@ std::unique_ptr<grpc::Service> MakeGrpcParameterService(TransformRegistry transf
                                                         JobServers servers,
                                                         std::shared_ptr<ConstantStore> constants,
                                                         Shard& shard);
+
+// The same for a server that is not the leader: InitializeParams, PushGradients, PullParams,
+// PullRows and the lanes. The other calls get NOT_FIRST_SERVER, which names `first_server`, an
+// address. The service listens to the sessions of `replica`, which outlives it and executes its
+// first command later.
+std::unique_ptr<grpc::Service> MakeGrpcStripeService(TransformRegistry transforms,
+                                                     std::string first_server, Replica& replica);
 
 }  // namespace sluice
 

@@ -194,7 +194,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   void ReadNext() {
     const uint64_t end = std::min<uint64_t>(size_, read_ + kChunkElements);
-    message_ = EncodePart(store_.Newest(end), read_, end, checksums_);
+    message_ = EncodePart(store_.stripe().newest(end), read_, end, checksums_);
     store_.wire_bytes().AddChunkSent(ValueTransform::kFloat32,
                                      {(end - read_) * sizeof(float), message_.Length()});
     read_ = end;

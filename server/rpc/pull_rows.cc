@@ -73,7 +73,7 @@ class PullRowsStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     request_.whole = true;  // all rows are of one step
     const absl::Status encoding = ReadEncoding(request.pull());
     if (!encoding.ok()) return encoding;
-    const std::shared_ptr<const Layout> layout = store_.held_layout();
+    const std::shared_ptr<const Layout> layout = store_.stripe().layout();
     // No session is open, so the worker joins again.
     if (layout == nullptr) return NoSessionOfLane(request_.session);
     auto wanted = WantedRows::Create(request, layout);

@@ -6,8 +6,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include "common/encoding/transform_registry.h"
+#include "server/replica/parameter_store.h"
 #include "server/rpc/access/pull_limits.h"
-#include "server/shard/parameter_store.h"
 
 namespace sluice {
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "server/replica/parameter_store.h"
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/call_canceller.h"
 #include "server/rpc/call_wait.h"
-#include "server/shard/parameter_store.h"
 
 namespace sluice {
 

@@ -7,9 +7,9 @@
 
 #include "common/encoding/transform_registry.h"
 #include "server/aggregation/gathered_push.h"
+#include "server/replica/parameter_store.h"
 #include "server/rpc/lane_table.h"
 #include "server/rpc/shared_memories.h"
-#include "server/shard/parameter_store.h"
 
 namespace sluice {
 

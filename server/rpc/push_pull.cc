@@ -19,7 +19,7 @@ namespace sluice {
 namespace {
 
 absl::Status CheckFits(const ParameterStore& store, size_t bytes) {
-  const std::shared_ptr<const Layout> layout = store.held_layout();
+  const std::shared_ptr<const Layout> layout = store.stripe().layout();
   if (layout == nullptr) return MakeError(Reason::kNotInitialized, "the server has no model yet");
   const uint64_t size = layout->size();
   const bool fits = size <= kMostPushPullElements && bytes <= kMostPushPullBytes;
@@ -182,7 +182,7 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   grpc::ByteBuffer Parameters(const PullResult& result) {
     if (!result.header.inconsistent) return chunks_.Copy(result.snapshot, checksums_);
     const uint64_t size = result.snapshot->values.size();
-    return EncodePart(store_.Newest(size), 0, size, checksums_);
+    return EncodePart(store_.stripe().newest(size), 0, size, checksums_);
   }
 
   grpc::ByteBuffer* const response_;

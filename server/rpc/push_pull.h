@@ -6,10 +6,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include "common/encoding/transform_registry.h"
+#include "server/replica/parameter_store.h"
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/shared_memories.h"
 #include "server/rpc/snapshot_chunks.h"
-#include "server/shard/parameter_store.h"
 
 namespace sluice {
 

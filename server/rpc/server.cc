@@ -25,7 +25,6 @@
 #include "server/rpc/operator/public_descriptors.h"
 #include "server/rpc/operator/reflection.h"
 #include "server/rpc/parameter_service.h"
-#include "server/rpc/stripe_service.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
@@ -220,14 +219,14 @@ class GrpcServerOnAddress final : public GrpcServer {
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
                                                             Shard& shard, DurableDirectory* durable,
-                                                            HolderLinks* holders) {
+                                                            ReplicaLinks* replicas) {
   auto watches = std::make_unique<OpenWatches>();
   JobServers servers;
   Services services;
-  if (holders != nullptr) {
-    servers = [holders] { return holders->Addresses(); };
-    shard.DescribeServersWith([holders] { return holders->Describe(); });
-    services.Add<v1::Sequencer>(MakeGrpcSequencer(*holders), options.token);
+  if (replicas != nullptr) {
+    servers = [replicas] { return replicas->Addresses(); };
+    shard.DescribeServersWith([replicas] { return replicas->Describe(); });
+    services.Add<v1::Sequencer>(MakeGrpcSequencer(*replicas), options.token);
   }
   auto constants = options.constants;
   if (constants == nullptr) constants = std::make_shared<ConstantStore>("", "");
@@ -243,26 +242,26 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
   const absl::Status started = server->Start(options);
   if (!started.ok()) return started;
-  if (holders != nullptr) {
-    holders->SetAddress(AdvertisedAs(server->address(), options.advertised_host).ToString());
+  if (replicas != nullptr) {
+    replicas->SetAddress(AdvertisedAs(server->address(), options.advertised_host).ToString());
   }
   return std::unique_ptr<GrpcServer>(std::move(server));
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOptions& options,
                                                               const std::string& first_server,
-                                                              HeldStripe& stripe) {
+                                                              Replica& replica) {
   auto watches = std::make_unique<OpenWatches>();
   Services services;
-  services.Add<v1::ParameterServer>(MakeGrpcStripeService(options.transforms, first_server, stripe),
-                                    options.token);
+  services.Add<v1::ParameterServer>(
+      MakeGrpcStripeService(options.transforms, first_server, replica), options.token);
   const absl::Status elsewhere = MakeError(
       Reason::kNotFirstServer,
       absl::StrCat(
           "this server is not the first one of its job, which has its state; call that, at ",
           first_server));
-  services.AddPart<v1::Inspector>(MakeGrpcRowInspector([&stripe] { return stripe.rows(); }),
-                                  elsewhere, "GetRow");
+  services.AddPart<v1::Inspector>(
+      MakeGrpcRowInspector([&replica] { return replica.stripe().rows(); }), elsewhere, "GetRow");
   services.AddPart<v1::Admin>(std::make_unique<v1::Admin::CallbackService>(), elsewhere, "");
   services.Add(kHealth, MakeGrpcHealth([] { return false; }, *watches));
   services.AddReflection();

@@ -13,9 +13,9 @@
 #include "common/security/credentials_source.h"
 #include "server/durable/constant_store.h"
 #include "server/durable/directory.h"
+#include "server/replica/replica.h"
 #include "server/rpc/access/rpc_limits.h"
-#include "server/rpc/servers/holder_links.h"
-#include "server/shard/held_stripe.h"
+#include "server/rpc/servers/replica_links.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
@@ -52,20 +52,20 @@ struct GrpcServerOptions {
 };
 
 // Starts to listen. `durable` is where Admin saves checkpoints; null: nowhere. With several
-// servers `holders` has the links to the others, else it is null. All three outlive the server.
+// servers `replicas` has the links to the others, else it is null. All three outlive the server.
 // UNAVAILABLE says why it cannot listen, for example because the port is in use. Other errors are
 // those of the credentials.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
                                                             Shard& shard,
                                                             DurableDirectory* durable = nullptr,
-                                                            HolderLinks* holders = nullptr);
+                                                            ReplicaLinks* replicas = nullptr);
 
 // The same for a server that holds a stripe: the Inspector passes calls on to `first_server`, the
-// first server's gRPC target, and Admin refuses. `stripe` outlives it, and has executed no command
+// first server's gRPC target, and Admin refuses. `replica` outlives it, and has executed no command
 // yet.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOptions& options,
                                                               const std::string& first_server,
-                                                              HeldStripe& stripe);
+                                                              Replica& replica);
 
 }  // namespace sluice
 

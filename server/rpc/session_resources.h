@@ -14,6 +14,7 @@
 #include "absl/types/optional.h"
 #include "common/encoding/transform_registry.h"
 #include "server/durable/constant_store.h"
+#include "server/replica/parameter_store.h"
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/access/session_owners.h"
 #include "server/rpc/lane.h"
@@ -21,7 +22,6 @@
 #include "server/rpc/shared_memories.h"
 #include "server/rpc/snapshot_chunks.h"
 #include "server/rpc/version_log.h"
-#include "server/shard/parameter_store.h"
 
 namespace sluice {
 

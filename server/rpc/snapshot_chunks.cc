@@ -202,7 +202,7 @@ SnapshotChunks::EncodingPtr SnapshotChunks::FindOrMake(const std::string& name,
   const auto found = encodings_.find(name);
   if (found != encodings_.end()) return found->second;
   if (encodings_.size() == kMostEncodings) return nullptr;
-  auto made = std::make_shared<InEncoding>(*store_.held_layout(), encoding, transforms_);
+  auto made = std::make_shared<InEncoding>(*store_.stripe().layout(), encoding, transforms_);
   return encodings_.emplace(name, std::move(made)).first->second;
 }
 

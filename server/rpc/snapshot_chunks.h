@@ -25,8 +25,8 @@
 #include "common/encoding/encoding.h"
 #include "common/encoding/transform_registry.h"
 #include "common/wire/chunk.h"
+#include "server/replica/parameter_store.h"
 #include "server/rpc/access/pull_limits.h"
-#include "server/shard/parameter_store.h"
 #include "server/snapshots/snapshot_encoder.h"
 #include "server/snapshots/snapshot_store.h"
 

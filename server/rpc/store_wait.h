@@ -4,8 +4,8 @@
 #ifndef SLUICE_SERVER_RPC_STORE_WAIT_H_
 #define SLUICE_SERVER_RPC_STORE_WAIT_H_
 
+#include "server/replica/parameter_store.h"
 #include "server/rpc/call_wait.h"
-#include "server/shard/parameter_store.h"
 
 namespace sluice {
 

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/protocol/protocol_types.h"
 #include "common/trace/trace.h"
-#include "server/shard/parameter_store.h"
+#include "server/replica/parameter_store.h"
 
 namespace sluice {
 

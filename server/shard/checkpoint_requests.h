@@ -19,7 +19,7 @@ namespace sluice {
 using CheckpointCallback =
     std::function<void(absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>)>;
 
-// Externally synchronized; Shard owns it.
+// Externally synchronized; JobState owns it.
 class CheckpointRequests {
  public:
   // From now on AddPeriodic() requests a checkpoint for `taken`. IsDue() is true every `steps`

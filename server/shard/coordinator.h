@@ -2,10 +2,10 @@
 // when a step is complete, which workers may continue, and when the operator's changes take effect.
 //
 // It is a deterministic state machine that owns Roster, PushAdmission, CurrentStep and PullQueue.
-// It has no thread, no lock and no clock of its own. Shard owns it and calls it under its mutex:
-// Shard reports each event, asks DecideNext() for work, does the work outside the mutex, and
-// reports the result. A method that takes Completions adds the callbacks to run after the mutex is
-// released.
+// It has no thread, no lock and no clock of its own. JobState owns it, with the mutex:
+// Shard, PushCalls and StepLoop report each event. StepLoop asks DecideNext() for work, does the
+// work outside the mutex, and reports the result. A method that takes Completions adds the
+// callbacks to run after the mutex is released.
 
 #ifndef SLUICE_SERVER_SHARD_COORDINATOR_H_
 #define SLUICE_SERVER_SHARD_COORDINATOR_H_
@@ -26,10 +26,10 @@
 #include "server/admission/push_admission.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/step_norms.h"
-#include "server/holder/pull_result.h"
 #include "server/membership/roster.h"
 #include "server/policy/runtime_settings.h"
 #include "server/policy/staleness_rules.h"
+#include "server/replica/pull_result.h"
 #include "server/shard/next_action.h"
 #include "server/shard/running_clock.h"
 #include "server/shard/shard_watch.h"

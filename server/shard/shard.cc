@@ -2,74 +2,78 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <utility>
+#include <variant>
+#include <vector>
 
-#include "absl/memory/memory.h"
+#include "common/tensor/stripes.h"
 
 namespace sluice {
+namespace {
+
+// The latest step of that incarnation that was saved.
+absl::optional<Step> LatestOf(const std::vector<CheckpointKey>& saved, Incarnation incarnation) {
+  absl::optional<Step> latest;
+  for (const CheckpointKey& key : saved) {
+    if (key.incarnation == incarnation) latest = std::max(latest.value_or(key.step), key.step);
+  }
+  return latest;
+}
+
+}  // namespace
 
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
              std::unique_ptr<Parallel> parallel, Trace* trace, Executors executors)
-    : options_(options),
-      clock_(clock),
-      parallel_(parallel == nullptr ? absl::make_unique<Serial>() : std::move(parallel)),
-      trace_(trace),
-      holder_(options.snapshots, *parallel_, options.table_memory),
-      coordinator_(options, clock, std::move(owner),
-                   [this](const PullRequest& request, const PullHeader& header) {
-                     mu_.AssertHeld();
-                     others_.Release({request.session, request.number}, header);
-                     return holder_.Release(header);
-                   }),
-      stopwatch_(options_.on_span, clock),
-      executors_(std::move(executors)) {}
+    : ParameterStore(options.snapshots, options.table_memory, std::move(parallel),
+                     std::move(executors), trace, options.on_span),
+      options_(options),
+      job_(options, clock, std::move(owner),
+           [this](const PullRequest& request, const PullHeader& header) {
+             job_.mu.AssertHeld();
+             job_.others.Release({request.session, request.number}, header);
+             return stripe().Release(header);
+           }),
+      steps_(job_, mutable_stripe(), this->executors(), trace, on_span()),
+      pushes_(options_, job_, mutable_stripe(), this->executors(), steps_) {}
 
 // A task may give tasks to other executors, so all of them are there until none is left.
-Shard::~Shard() { executors_.Drain(); }
+Shard::~Shard() { executors().Drain(); }
 
 // ---- Membership ----
 
 absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener listener) {
   absl::StatusOr<Welcome> welcome;
   {
-    CompletingLock lock(&mu_);
-    absl::Status ready = others_.CheckLoaded();
+    CompletingLock lock(&job_.mu);
+    absl::Status ready = job_.others.CheckLoaded();
     if (ready.ok()) ready = CheckRecovered(Recovery::kDone);
     if (!ready.ok()) return ready;
-    const bool ended = coordinator_.roster().ended_before();
-    welcome = coordinator_.Join(request, std::move(listener), lock.completions());
-    if (welcome.ok() && director_ == nullptr) {
-      OpenModel(coordinator_.roster().layout(), coordinator_.roster().optimizer());
-      LOG_IF(INFO, coordinator_.staleness_rules().any())
-          << "rules for stale gradients: " << coordinator_.staleness_rules().ToString();
+    const bool ended = job_.coordinator.roster().ended_before();
+    welcome = job_.coordinator.Join(request, std::move(listener), lock.completions());
+    if (welcome.ok() && !steps_.is_open()) {
+      steps_.Open(job_.coordinator.roster().layout(), job_.coordinator.roster().optimizer());
+      LOG_IF(INFO, job_.coordinator.staleness_rules().any())
+          << "rules for stale gradients: " << job_.coordinator.staleness_rules().ToString();
     }
-    if (welcome.ok()) others_.Open(welcome->session, request);
+    if (welcome.ok()) job_.others.Open(welcome->session, request);
     // The end that was saved is not that of this launch.
-    if (ended && !coordinator_.roster().ended_before()) RequestPeriodicCheckpoint();
+    if (ended && !job_.coordinator.roster().ended_before()) job_.RequestPeriodicCheckpoint();
   }
   Tick();
   return welcome;
 }
 
-void Shard::OpenModel(const std::shared_ptr<const Layout>& layout,
-                      const OptimizerConfig& optimizer) {
-  const Stripes stripes(layout->size(), others_.holders());
-  director_ = absl::make_unique<StepDirector>(*layout, optimizer, stripes);
-  holder_.Open(layout, optimizer, stripes, 0);
-  model_ = holder_.executor();
-  others_.Send(sluice::OpenModel{layout, optimizer});
-}
-
 absl::StatusOr<Step> Shard::Heartbeat(SessionId session,
                                       const absl::optional<StepMeasurement>& measurement) {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.Heartbeat(session, measurement);
+  absl::MutexLock lock(&job_.mu);
+  return job_.coordinator.Heartbeat(session, measurement);
 }
 
 void Shard::ConnectionLost(SessionId session) {
   {
-    absl::MutexLock lock(&mu_);
-    coordinator_.ConnectionLost(session);
+    absl::MutexLock lock(&job_.mu);
+    job_.coordinator.ConnectionLost(session);
   }
   Tick();
 }
@@ -77,8 +81,8 @@ void Shard::ConnectionLost(SessionId session) {
 absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
   absl::StatusOr<Step> step;
   {
-    CompletingLock lock(&mu_);
-    step = coordinator_.Leave(session, farewell, lock.completions());
+    CompletingLock lock(&job_.mu);
+    step = job_.coordinator.Leave(session, farewell, lock.completions());
   }
   Tick();
   return step;
@@ -86,10 +90,10 @@ absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
 
 void Shard::Tick() {
   {
-    CompletingLock lock(&mu_);
-    coordinator_.Tick(lock.completions());
+    CompletingLock lock(&job_.mu);
+    job_.coordinator.Tick(lock.completions());
   }
-  Advance();  // without a worker that has gone, the step may be complete
+  steps_.Advance();  // without a worker that has gone, the step may be complete
 }
 
 // ---- The operator ----
@@ -110,174 +114,67 @@ absl::StatusOr<Step> Shard::ChangeSettings(
     absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change) {
   absl::StatusOr<Step> from;
   {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(&job_.mu);
     const absl::Status ready = CheckRecovered(Recovery::kSaves);
     if (!ready.ok()) return ready;
-    from = change(coordinator_);
+    from = change(job_.coordinator);
   }
-  Advance();
+  steps_.Advance();
   return from;
 }
 
 ReductionOrder Shard::OrderFor(ConsistencyMode mode) const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.OrderFor(mode);
+  absl::MutexLock lock(&job_.mu);
+  return job_.coordinator.OrderFor(mode);
 }
 
 absl::Status Shard::Evict(const std::string& worker) {
   absl::Status evicted;
   {
-    CompletingLock lock(&mu_);
-    evicted = coordinator_.Evict(worker, lock.completions());
+    CompletingLock lock(&job_.mu);
+    evicted = job_.coordinator.Evict(worker, lock.completions());
   }
-  Advance();
+  steps_.Advance();
   return evicted;
 }
 
 void Shard::Drain(const absl::Status& why) {
-  CompletingLock lock(&mu_);
-  coordinator_.GoDown(why, lock.completions());
+  CompletingLock lock(&job_.mu);
+  job_.coordinator.GoDown(why, lock.completions());
 }
 
 bool Shard::Suspend(const absl::Status& why) {
-  CompletingLock lock(&mu_);
-  return coordinator_.Suspend(why, lock.completions());
-}
-
-// ---- Initial parameters ----
-
-absl::StatusOr<absl::optional<InitializeOutcome>> Shard::JudgeOffer(SessionId session,
-                                                                    uint32_t attempt) {
-  absl::MutexLock lock(&mu_);
-  const auto answer = coordinator_.BeginInitialize(session);
-  const bool answered = !answer.ok() || answer->has_value();
-  if (answered) others_.Pass({session, Sequence(), attempt});
-  return answer;
-}
-
-absl::StatusOr<InitializeStart> Shard::BeginInitialize(SessionId session, uint32_t attempt) {
-  const auto answer = JudgeOffer(session, attempt);
-  if (!answer.ok()) return answer.status();
-  InitializeStart start;
-  if (answer->has_value()) {
-    start.answer = **answer;
-    return start;
-  }
-  absl::MutexLock lock(&mu_);
-  const PushName name = {session, Sequence(), attempt};
-  const absl::Status begun = others_.Begin(name);
-  if (!begun.ok()) return begun;
-  const PushId id = coordinator_.NameOffer();
-  PushHeader header;
-  header.session = session;
-  header.attempt = attempt;
-  start.parameters = absl::make_unique<PendingPush>(id, header, holder_.layout(),
-                                                    std::make_shared<std::atomic<uint64_t>>(0));
-  others_.Admit({id, name});
-  return start;
-}
-
-PushId Shard::FinishInitialize(std::unique_ptr<PendingPush> parameters, InitializeCallback done) {
-  const absl::Status complete = parameters->CheckComplete();
-  parameters->Seal();
-  const uint64_t bytes = parameters->gradient().bytes();
-  if (!leads()) {
-    done(complete.ok() ? Adopt(std::move(parameters), bytes) : complete);
-    return PushId();
-  }
-  const HaveReport own = {parameters->id(), complete, absl::nullopt, bytes};
-  CompletingLock lock(&mu_);
-  if (complete.ok()) holder_.Keep(std::move(parameters));
-  // Copying takes a time that grows with the model, so no link's thread does it.
-  const auto gathered = [this, done = std::move(done)](const HaveReport& whole) {
-    executors_.arrivals->Run([this, whole, done] { OnOfferGathered(whole, done); });
-  };
-  others_.FinishOwn(own, gathered, lock.completions());
-  return own.push;
-}
-
-void Shard::OnOfferGathered(const HaveReport& whole, const InitializeCallback& done) {
-  std::unique_ptr<PendingPush> offer;
-  {
-    absl::MutexLock lock(&mu_);
-    offer = holder_.Drop(whole.push);
-  }
-  done(whole.refused.ok() ? Adopt(std::move(offer), whole.bytes) : whole.refused);
-}
-
-absl::StatusOr<InitializeOutcome> Shard::Adopt(std::unique_ptr<PendingPush> offer, uint64_t bytes) {
-  std::shared_ptr<Snapshot> first;
-  {
-    absl::MutexLock lock(&mu_);
-    first = holder_.MakeFirst(coordinator_.step());
-  }
-  offer->gradient().CopyTo(0, first->values.span());
-  InitializeOutcome outcome;
-  {
-    CompletingLock lock(&mu_);
-    coordinator_.CountReceived(bytes);
-    if (leads()) {
-      const auto session = coordinator_.roster().sessions().Find(offer->header().session);
-      if (!session.ok()) {
-        others_.Drop(offer->id());  // it was whole when the session ended, so the others kept it
-        return session.status();
-      }
-    }
-    outcome.accepted = !coordinator_.initialized();
-    outcome.step = coordinator_.step();
-    if (outcome.accepted) {
-      model_->StartRows(nullptr, 0, *first).IgnoreError();  // there are none that could be missing
-      others_.TakeParameters(offer->id(), outcome.step);
-      holder_.Publish(std::move(first));
-      coordinator_.OnInitialized(lock.completions());
-      RequestPeriodicCheckpoint();
-    } else {
-      others_.Drop(offer->id());
-    }
-  }
-  Advance();
-  return outcome;
-}
-
-void Shard::AbandonInitialize(std::unique_ptr<PendingPush> parameters) {
-  absl::MutexLock lock(&mu_);
-  others_.Drop(parameters->id());
+  CompletingLock lock(&job_.mu);
+  return job_.coordinator.Suspend(why, lock.completions());
 }
 
 // ---- Pulls ----
 
 PullId Shard::Pull(const PullRequest& request, PullCallback done) {
-  CompletingLock lock(&mu_);
-  if (leads()) {
-    const PullName name = {request.session, request.number};
-    const absl::Status begun = others_.BeginPull(name);
-    if (!begun.ok()) {
-      lock.completions()->Add([done = std::move(done), begun] { done(begun); });
-      return PullId();
-    }
-    done = [this, name, done = std::move(done)](const absl::StatusOr<PullResult>& result) {
-      if (!result.ok()) DropPull(name);
-      done(result);
-    };
+  CompletingLock lock(&job_.mu);
+  const PullName name = {request.session, request.number};
+  const absl::Status begun = job_.others.BeginPull(name);
+  if (!begun.ok()) {
+    lock.completions()->Add([done = std::move(done), begun] { done(begun); });
+    return PullId();
   }
-  return coordinator_.Pull(request, std::move(done), lock.completions());
+  done = [this, name, done = std::move(done)](const absl::StatusOr<PullResult>& result) {
+    if (!result.ok()) DropPull(name);
+    done(result);
+  };
+  return job_.coordinator.Pull(request, std::move(done), lock.completions());
 }
 
 void Shard::DropPull(const PullName& name) {
-  absl::MutexLock lock(&mu_);
-  others_.DropPull(name);
+  absl::MutexLock lock(&job_.mu);
+  job_.others.DropPull(name);
 }
 
 bool Shard::CancelPull(PullId id) {
-  absl::MutexLock lock(&mu_);
-  const absl::optional<PullRequest> cancelled = coordinator_.CancelPull(id);
-  if (cancelled.has_value()) others_.DropPull({cancelled->session, cancelled->number});
+  absl::MutexLock lock(&job_.mu);
+  const absl::optional<PullRequest> cancelled = job_.coordinator.CancelPull(id);
+  if (cancelled.has_value()) job_.others.DropPull({cancelled->session, cancelled->number});
   return cancelled.has_value();
-}
-
-std::shared_ptr<const Snapshot> Shard::Newest(uint64_t end) const {
-  absl::MutexLock lock(&mu_);
-  return holder_.newest(end);
 }
 
 // ---- State ----
@@ -285,57 +182,269 @@ std::shared_ptr<const Snapshot> Shard::Newest(uint64_t end) const {
 ShardStatus Shard::Describe() const {
   ShardStatus state;
   {
-    absl::MutexLock lock(&mu_);
-    state = coordinator_.Describe();
-    others_.Describe(&state);
+    absl::MutexLock lock(&job_.mu);
+    state = job_.coordinator.Describe();
+    job_.others.Describe(&state);
   }
-  state.traffic.wire_bytes_received = wire_bytes_.received();
-  state.traffic.wire_bytes_sent = wire_bytes_.sent();
-  state.traffic.received_by_transform = wire_bytes_.received_by_transform();
-  state.traffic.sent_by_transform = wire_bytes_.sent_by_transform();
+  state.traffic.wire_bytes_received = wire_bytes().received();
+  state.traffic.wire_bytes_sent = wire_bytes().sent();
+  state.traffic.received_by_transform = wire_bytes().received_by_transform();
+  state.traffic.sent_by_transform = wire_bytes().sent_by_transform();
   DescribeServers(&state);
   return state;
 }
 
 std::vector<SessionRecord> Shard::Sessions() const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.roster().sessions().Records();
+  absl::MutexLock lock(&job_.mu);
+  return job_.coordinator.roster().sessions().Records();
 }
 
 std::vector<SessionRecord> Shard::WorkersAfter(const std::string& name, size_t most) const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.roster().sessions().WorkersAfter(name, most);
+  absl::MutexLock lock(&job_.mu);
+  return job_.coordinator.roster().sessions().WorkersAfter(name, most);
 }
 
 ObserverPlaces Shard::PlacesFor(const std::string& observer) const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.roster().sessions().PlacesFor(observer);
+  absl::MutexLock lock(&job_.mu);
+  return job_.coordinator.roster().sessions().PlacesFor(observer);
 }
 
 Results Shard::results() const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.results();
+  absl::MutexLock lock(&job_.mu);
+  return job_.coordinator.results();
 }
 
 std::shared_ptr<const Layout> Shard::layout() const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.roster().layout();
-}
-
-std::shared_ptr<const Layout> Shard::held_layout() const {
-  absl::MutexLock lock(&mu_);
-  return holder_.layout();
-}
-
-std::shared_ptr<const Snapshot> Shard::snapshot() const {
-  absl::MutexLock lock(&mu_);
-  return holder_.latest();
+  absl::MutexLock lock(&job_.mu);
+  return job_.coordinator.roster().layout();
 }
 
 std::string Shard::NameOf(SessionId session) const {
-  absl::MutexLock lock(&mu_);
-  const auto record = coordinator_.roster().sessions().Find(session);
-  return record.ok() ? (*record)->worker : "";
+  absl::MutexLock lock(&job_.mu);
+  return job_.NameOf(session);
+}
+
+// ---- The other servers ----
+
+void Shard::Lead(std::vector<ReplicaLink*> links, Pump pump) {
+  absl::MutexLock lock(&job_.mu);
+  leads_ = !links.empty();
+  pump_ = pump;
+  steps_.SetPump(std::move(pump));
+  job_.others.Lead(std::move(links));
+}
+
+void Shard::DescribeServersWith(std::function<std::vector<ServerStatus>()> servers) {
+  servers_ = std::move(servers);
+}
+
+// The first server's own figures are those of the status.
+void Shard::DescribeServers(ShardStatus* status) const {
+  std::vector<ServerStatus>& servers = status->each_server;
+  servers = servers_ == nullptr ? std::vector<ServerStatus>(status->servers) : servers_();
+  ServerStatus& own = servers[0];
+  own.connected = true;
+  if (status->times.initialized.has_value()) own.figures.step = status->step;
+  own.figures.wire_bytes_received = status->traffic.wire_bytes_received;
+  own.figures.wire_bytes_sent = status->traffic.wire_bytes_sent;
+  own.unchanged = status->uptime;
+  const std::shared_ptr<const RowTables> tables = stripe().tables();
+  if (tables != nullptr) own.figures.tables = tables->Describe();
+  const Stripes stripes(status->elements, static_cast<uint32_t>(servers.size()));
+  for (uint32_t i = 0; i < servers.size(); ++i) servers[i].elements = stripes.SizeOf(i);
+  const absl::optional<AwaitedHolder>& awaited = status->awaited_holder;
+  if (awaited.has_value()) servers[awaited->server].awaited = status->now - awaited->since;
+}
+
+void Shard::OnReport(uint32_t replica, const ReplicaReport& report) {
+  CompletingLock lock(&job_.mu);
+  if (const auto* const have = std::get_if<HaveReport>(&report)) {
+    job_.others.OnReport(replica, *have, lock.completions());
+  } else if (const auto* const carried = std::get_if<StripeReport>(&report)) {
+    job_.others.OnReport(replica, *carried);
+  } else if (const auto* const loaded = std::get_if<LoadedReport>(&report)) {
+    job_.others.OnReport(replica, *loaded);
+  } else if (const auto* const saved = std::get_if<SavedReport>(&report)) {
+    job_.others.OnReport(replica, *saved);
+  } else if (const auto* const summary = std::get_if<SummaryReport>(&report)) {
+    job_.others.OnReport(replica, *summary, lock.completions());
+  }
+}
+
+void Shard::Summarize(const TensorQuery& query, SummaryCallback done) {
+  const std::shared_ptr<const Layout> model = layout();
+  std::shared_ptr<const Snapshot> current;
+  absl::optional<StripedTensor> tensor;
+  absl::StatusOr<uint64_t> number = uint64_t{0};
+  bool at_once = false;
+  {
+    absl::MutexLock lock(&job_.mu);
+    current = stripe().latest();
+    tensor.emplace(*model, Stripes(model->size(), job_.others.replicas()), query);
+    at_once = !is_striped() && tensor->elements() <= kPartElements;
+    if (!at_once) number = job_.others.Summarize(query, *tensor, current->step, done);
+  }
+  if (!number.ok()) return done(number.status());
+  if (at_once) {
+    return done(SummaryOf(*tensor, current->step, {stripe().Read(query, *current)}));
+  }
+  executors().summaries->Run([this, number = *number, query, current] {
+    const SummaryReport own = {number, stripe().Read(query, *current)};
+    CompletingLock lock(&job_.mu);
+    job_.others.OnReport(0, own, lock.completions());
+  });
+}
+
+void Shard::StopWaiting(const absl::Status& why) {
+  {
+    CompletingLock lock(&job_.mu);
+    job_.others.Stop(why, lock.completions());
+  }
+  steps_.Advance();
+}
+
+void Shard::EndReplicas(int exit_code) {
+  absl::MutexLock lock(&job_.mu);
+  job_.others.End(exit_code);
+}
+
+// ---- Recovery ----
+
+void Shard::BeginRecovery() {
+  absl::MutexLock lock(&job_.mu);
+  recovery_ = Recovery::kRepeats;
+}
+
+void Shard::EndRecovery() {
+  absl::MutexLock lock(&job_.mu);
+  recovery_ = Recovery::kDone;
+}
+
+bool Shard::recovers() const {
+  absl::MutexLock lock(&job_.mu);
+  return recovery_ != Recovery::kDone;
+}
+
+absl::Status Shard::CheckRecovered(Recovery at_least) const {
+  if (recovery_ >= at_least) return absl::OkStatus();
+  return absl::UnavailableError("the servers restore their state; try again");
+}
+
+absl::Status Shard::Restore(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins) {
+  absl::MutexLock lock(&job_.mu);
+  steps_.Open(checkpoint.layout, checkpoint.optimizer);
+  job_.others.Load({SourceOf(checkpoint), begins});
+  const absl::Status restored = mutable_stripe().Restore(checkpoint, checkpoint.step);
+  if (!restored.ok()) return restored;
+  if (checkpoint.optimizer_steps > 0) steps_.NoteRestored();
+  job_.coordinator.Restore(checkpoint);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LeastJournaled> Shard::AwaitLoaded() {
+  const auto over = [this] {
+    absl::MutexLock lock(&job_.mu);
+    return job_.others.IsLoaded() || job_.others.stopped();
+  };
+  if (pump_ != nullptr) pump_(over);
+  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu) {
+    return job_.others.IsLoaded() || job_.others.stopped();
+  };
+  absl::MutexLock lock(&job_.mu, absl::Condition(&is_over));
+  if (job_.others.stopped()) return job_.others.why_stopped();
+  return job_.others.least_journaled();
+}
+
+void Shard::BeginIncarnation(const IncarnationBegins& incarnations) {
+  absl::MutexLock lock(&job_.mu);
+  job_.coordinator.BeginIncarnation(incarnations);
+  recovery_ = std::max(recovery_, Recovery::kSaves);
+}
+
+void Shard::SetLostSteps(uint64_t steps) {
+  absl::MutexLock lock(&job_.mu);
+  job_.coordinator.set_lost_steps(steps);
+}
+
+// ---- The journal ----
+
+void Shard::EnableJournal(StepJournal* journal) {
+  absl::MutexLock lock(&job_.mu);
+  steps_.SetJournal(journal);
+  job_.coordinator.HoldUntilDurable();
+  job_.others.Send(BeginJournal{options_.incarnation});
+}
+
+void Shard::OnDurable(Step step) {
+  CompletingLock lock(&job_.mu);
+  job_.coordinator.OnDurable(step, lock.completions());
+}
+
+void Shard::SetJournalError(const absl::Status& error) {
+  absl::MutexLock lock(&job_.mu);
+  job_.coordinator.SetJournalError(error);
+}
+
+void Shard::FailHeldAnswers(const absl::Status& why) {
+  CompletingLock lock(&job_.mu);
+  job_.coordinator.FailHeldAnswers(why, lock.completions());
+  job_.coordinator.ForgetEnd();
+  job_.AnswerIfEndIsSaved(lock.completions());
+}
+
+// ---- The end of training ----
+
+void Shard::SaveEndWith(CheckpointCallback save) {
+  absl::MutexLock lock(&job_.mu);
+  steps_.SaveEndWith(std::move(save));
+  job_.coordinator.SaveEnd();
+}
+
+void Shard::OnEndSaved(const absl::StatusOr<Step>& saved) {
+  {
+    absl::MutexLock lock(&job_.mu);
+    job_.coordinator.OnEndSaved(saved);
+  }
+  steps_.Advance();
+}
+
+void Shard::WhenEndIsSaved(std::function<void(const absl::Status&)> done) {
+  CompletingLock lock(&job_.mu);
+  if (job_.await_end.empty()) job_.await_end_since = job_.clock.Now();
+  job_.await_end.push_back(std::move(done));
+  job_.AnswerIfEndIsSaved(lock.completions());
+}
+
+// ---- Checkpoints ----
+
+void Shard::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) {
+  absl::MutexLock lock(&job_.mu);
+  job_.checkpoints.SetPeriodic(steps, std::move(taken));
+  steps_.KeepRemovedRows();
+}
+
+void Shard::TakeCheckpoint(CheckpointCallback taken) {
+  absl::Status wanted;
+  {
+    absl::MutexLock lock(&job_.mu);
+    wanted = CheckRecovered(Recovery::kSaves);
+    if (wanted.ok()) wanted = job_.others.why_stopped();
+    if (wanted.ok()) wanted = job_.coordinator.RequestCheckpoint();
+    if (wanted.ok()) job_.checkpoints.Add(taken);
+  }
+  if (!wanted.ok()) {
+    taken(wanted);
+    return;
+  }
+  steps_.Advance();
+}
+
+void Shard::KeepCheckpoints(std::vector<CheckpointKey> keep) {
+  const absl::optional<Step> saved = LatestOf(keep, options_.incarnation);
+  const std::shared_ptr<RowTables> tables = stripe().tables();
+  if (tables != nullptr && saved.has_value()) tables->ForgetRemovals(*saved);
+  absl::MutexLock lock(&job_.mu);
+  job_.others.Send(sluice::KeepCheckpoints{std::move(keep)});
 }
 
 }  // namespace sluice

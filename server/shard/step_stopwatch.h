@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// Externally synchronized: the thread that Shard::Advance() runs on uses it, without the shard's
+// Externally synchronized: the thread that StepLoop::Advance() runs on uses it, without the shard's
 // mutex. Reads no clock if nobody listens.
 class StepStopwatch {
  public:

@@ -12,7 +12,7 @@ TensorSummary SummaryOf(const StripedTensor& tensor, Step step,
   return {step, tensor.Combine(parts), tensor.Join(parts)};
 }
 
-absl::StatusOr<uint64_t> TensorSummaries::Begin(const StripedTensor& tensor, uint32_t holders,
+absl::StatusOr<uint64_t> TensorSummaries::Begin(const StripedTensor& tensor, uint32_t replicas,
                                                 Step step, SummaryCallback done) {
   if (waiting_.size() == kMost) {
     return absl::ResourceExhaustedError(
@@ -20,16 +20,17 @@ absl::StatusOr<uint64_t> TensorSummaries::Begin(const StripedTensor& tensor, uin
                      " calls wait for statistics of tensors, the limit; "
                      "call again when one was answered"));
   }
-  Waiting waiting = {tensor, step, std::move(done), std::vector<TensorPart>(holders), {}};
-  for (uint32_t holder = 0; holder < holders; ++holder) waiting.missing.insert(holder);
+  Waiting waiting = {tensor, step, std::move(done), std::vector<TensorPart>(replicas), {}};
+  for (uint32_t replica = 0; replica < replicas; ++replica) waiting.missing.insert(replica);
   waiting_.emplace(++latest_, std::move(waiting));
   return latest_;
 }
 
-void TensorSummaries::Take(uint32_t holder, const SummaryReport& report, Completions* completions) {
+void TensorSummaries::Take(uint32_t replica, const SummaryReport& report,
+                           Completions* completions) {
   const auto found = waiting_.find(report.number);
-  if (found == waiting_.end() || found->second.missing.erase(holder) == 0) return;
-  found->second.parts[holder] = report.part;
+  if (found == waiting_.end() || found->second.missing.erase(replica) == 0) return;
+  found->second.parts[replica] = report.part;
   if (!found->second.missing.empty()) return;
   completions->Add([whole = std::make_shared<const Waiting>(std::move(found->second))] {
     whole->done(SummaryOf(whole->tensor, whole->step, whole->parts));

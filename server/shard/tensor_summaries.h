@@ -1,4 +1,4 @@
-// The tensors that somebody looks at, at the sequencer: gathers the parts of all holders.
+// The tensors that somebody looks at, at the leader: gathers the parts of all replicas.
 
 #ifndef SLUICE_SERVER_SHARD_TENSOR_SUMMARIES_H_
 #define SLUICE_SERVER_SHARD_TENSOR_SUMMARIES_H_
@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "server/holder/holder_commands.h"
+#include "server/replica/replica_commands.h"
 #include "server/snapshots/striped_tensor.h"
 #include "server/state/completions.h"
 
@@ -25,25 +25,25 @@ struct TensorSummary {
   std::vector<float> values;  // that were asked for
 };
 
-// `parts` has the part of each holder.
+// `parts` has the part of each replica.
 TensorSummary SummaryOf(const StripedTensor& tensor, Step step,
                         const std::vector<TensorPart>& parts);
 
 using SummaryCallback = std::function<void(const absl::StatusOr<TensorSummary>&)>;
 
-// Externally synchronized. Holders are numbered from 0. It counts holders, and not reports.
+// Externally synchronized. Replicas are numbered from 0. It counts replicas, and not reports.
 class TensorSummaries {
  public:
   static constexpr size_t kMost = 16;  // calls that wait
 
-  // Begins to wait for so many holders. Returns the number by which they name the tensor. `done` is
-  // called once. RESOURCE_EXHAUSTED if kMost calls wait: then it is not called.
-  absl::StatusOr<uint64_t> Begin(const StripedTensor& tensor, uint32_t holders, Step step,
+  // Begins to wait for so many replicas. Returns the number by which they name the tensor. `done`
+  // is called once. RESOURCE_EXHAUSTED if kMost calls wait: then it is not called.
+  absl::StatusOr<uint64_t> Begin(const StripedTensor& tensor, uint32_t replicas, Step step,
                                  SummaryCallback done);
 
-  // A holder's part has the sizes that the tensor has there. Nothing happens if nobody waits for
+  // A replica's part has the sizes that the tensor has there. Nothing happens if nobody waits for
   // it. What is computed over all parts is computed by the completion.
-  void Take(uint32_t holder, const SummaryReport& report, Completions* completions);
+  void Take(uint32_t replica, const SummaryReport& report, Completions* completions);
 
   // Ends all calls with `why`, an error.
   void Stop(const absl::Status& why, Completions* completions);
@@ -54,7 +54,7 @@ class TensorSummaries {
     Step step;
     SummaryCallback done;
     std::vector<TensorPart> parts;
-    std::set<uint32_t> missing;  // holders
+    std::set<uint32_t> missing;  // replicas
   };
 
   uint64_t latest_ = 0;

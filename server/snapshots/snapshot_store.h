@@ -1,4 +1,4 @@
-// The published parameters: one immutable snapshot for each step. The Holder owns the store.
+// The published parameters: one immutable snapshot for each step. The ServerStripe owns the store.
 
 #ifndef SLUICE_SERVER_SNAPSHOTS_SNAPSHOT_STORE_H_
 #define SLUICE_SERVER_SNAPSHOTS_SNAPSHOT_STORE_H_

@@ -6,13 +6,13 @@
 
 namespace sluice {
 
-bool SavedStripes::Set(uint32_t holder, const absl::StatusOr<uint64_t>& checksum) {
+bool SavedStripes::Set(uint32_t replica, const absl::StatusOr<uint64_t>& checksum) {
   absl::MutexLock lock(&mu_);
-  if (checksums_[holder - 1].has_value()) return false;
-  checksums_[holder - 1] = checksum;
+  if (checksums_[replica - 1].has_value()) return false;
+  checksums_[replica - 1] = checksum;
   if (!checksum.ok() && failed_.ok()) {
     failed_ = absl::Status(checksum.status().code(),
-                           absl::StrCat("server ", holder, " of ", checksums_.size() + 1,
+                           absl::StrCat("server ", replica, " of ", checksums_.size() + 1,
                                         " cannot save its part: ", checksum.status().message()));
   }
   return true;

@@ -1,5 +1,5 @@
 // What the other servers of a job have saved of a checkpoint. The thread that writes the
-// sequencer's file of the checkpoint waits for it, because that file names the checksums.
+// leader's file of the checkpoint waits for it, because that file names the checksums.
 
 #ifndef SLUICE_SERVER_STATE_SAVED_STRIPES_H_
 #define SLUICE_SERVER_STATE_SAVED_STRIPES_H_
@@ -19,9 +19,9 @@ class SavedStripes {
  public:
   explicit SavedStripes(uint32_t others) : checksums_(others) {}
 
-  // Server `holder`, from 1, has saved its stripe, or the error says why it cannot. False, and
+  // Server `replica`, from 1, has saved its stripe, or the error says why it cannot. False, and
   // nothing happens, if it has told before.
-  bool Set(uint32_t holder, const absl::StatusOr<uint64_t>& checksum) ABSL_LOCKS_EXCLUDED(mu_);
+  bool Set(uint32_t replica, const absl::StatusOr<uint64_t>& checksum) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits for no server from now on. `why` is an error.
   void Stop(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether all servers have told.

@@ -12,28 +12,21 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/checkpoint/checkpoint_contents.h"
-#include "common/checkpoint/saved_rows.h"
 #include "common/protocol/consistency.h"
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_config.h"
-#include "common/tensor/float_buffer.h"
 #include "common/tensor/layout.h"
 #include "server/policy/loss_trend.h"
-#include "server/snapshots/snapshot_store.h"
 #include "server/state/incarnation_history.h"
 #include "server/state/saved_stripes.h"
 #include "server/state/session_record.h"
+#include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
 
-// The values of one OptimizerSlot.
-struct SlotCheckpoint {
-  std::string name;
-  FloatBuffer values;
-};
-
-// The state of a shard after a step. Contributions to the next step are not part of it.
-struct ShardCheckpoint {
+// The state of a shard after a step, with that of its server's stripe. Contributions to the next
+// step are not part of it.
+struct ShardCheckpoint : StripeCheckpoint {
   std::string job_id;
   Step step;
   IncarnationHistory incarnations{Incarnation(1)};
@@ -48,15 +41,6 @@ struct ShardCheckpoint {
   uint32_t launched_workers = 0;         // that the job was launched with; 0: unknown
   // For each earlier launch: the pushes of each worker, by index (Welcome).
   std::vector<std::vector<uint64_t>> earlier_launches;
-  // Of this server's stripe, if there are several servers.
-  std::shared_ptr<const Snapshot> parameters;
-  std::vector<SlotCheckpoint> slots;
-  uint64_t optimizer_steps = 0;
-  // The rows of this server's buckets, if the model has tables. A checkpoint that is to be saved
-  // has them in parameters->rows, and one that was loaded here.
-  std::shared_ptr<const SavedRows> rows;
-  std::vector<RowSlots> row_slots;     // of each table
-  uint64_t row_steps = 0;              // RowTables::optimizer_steps()
   std::vector<RowFile> row_files;      // that one server has saved; the oldest first
   bool ended = false;                  // every worker had gone, or the server was draining
   bool finished = false;               // every worker had gone, and one in good order

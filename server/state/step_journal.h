@@ -1,7 +1,7 @@
 // The interface to the journal: one record for each step, from which the step can be repeated to
 // the same bits after a restart. durable/journal implements it.
 //
-// Each of several servers has a journal, with the sum of its stripe. Only the sequencer's records
+// Each of several servers has a journal, with the sum of its stripe. Only the leader's records
 // have terms and contributors; those of the others have a step, a checksum, and as the number of
 // gradients 1, or 0 without a sum.
 
@@ -38,7 +38,7 @@ struct StepRecord {
 // FAILED_PRECONDITION: a step that was made again got the checksum `found`.
 absl::Status OtherBitsError(Step step, uint64_t expected, uint64_t found);
 
-// Shard, or HolderFollower, calls it from one thread at a time.
+// ServerStripe calls it from one thread at a time.
 class StepJournal {
  public:
   virtual ~StepJournal() = default;

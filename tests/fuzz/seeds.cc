@@ -316,7 +316,7 @@ void PutServerMessages(Seeds& seeds) {
   StepOrder order;
   order.kind = StepOrder::Kind::kPrepare;
   order.optimizer.learning_rates = {0.1};
-  const HolderCommand commands[] = {
+  const ReplicaCommand commands[] = {
       OpenModel{std::make_shared<const Layout>(LayoutOf({{"w", 3}})), {AdamOptions()}},
       OpenSession{SessionId(3), SessionRole::kWorker, SharedMemoryName{5, 6, 7, 3}},
       AdmitPush{PushId(6), name, true},
@@ -331,7 +331,7 @@ void PutServerMessages(Seeds& seeds) {
       EndSession{SessionId(3), {PushId(1), PushId(6)}},
       EndJob()};
   std::string all;
-  for (const HolderCommand& command : commands) all += InStream(ToProto(command));
+  for (const ReplicaCommand& command : commands) all += InStream(ToProto(command));
   seeds.Put("server_messages", Byte(0) + all);
   v1::SequencerMessage whole = ToProto(commands[0]);
   whole.set_number(1);
@@ -344,7 +344,7 @@ void PutServerMessages(Seeds& seeds) {
   part.mutable_part()->set_bytes(bytes.substr(9));
   part.mutable_part()->set_more(false);
   seeds.Put("server_messages", Byte(0) + first + InStream(part));
-  const HolderReport reports[] = {
+  const ReplicaReport reports[] = {
       HaveReport{PushId(6), MakeError(Reason::kBadChunk, "why"), 2.5, 12},
       StripeReport(),
       LoadedReport(),
@@ -352,7 +352,7 @@ void PutServerMessages(Seeds& seeds) {
       JournalReport(),
       SummaryReport()};
   all.clear();
-  for (const HolderReport& report : reports) all += InStream(ToProto(report));
+  for (const ReplicaReport& report : reports) all += InStream(ToProto(report));
   seeds.Put("server_messages", Byte(1) + all);
   seeds.Put("server_messages", Byte(2) + ToProto(StripeFigures()).SerializeAsString());
 }

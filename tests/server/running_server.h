@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
-#include "server/holder_server.h"
+#include "server/replica_server.h"
 #include "server/server.h"
 #include "tests/testing/status.h"
 
@@ -48,7 +48,7 @@ class Running {
 };
 
 using RunningServer = Running<ServerOptions, Server>;
-using RunningHolder = Running<HolderServerOptions, HolderServer>;
+using RunningReplica = Running<ReplicaServerOptions, ReplicaServer>;
 
 }  // namespace sluice
 

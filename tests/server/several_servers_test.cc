@@ -52,11 +52,11 @@ class SeveralServersTest : public ::testing::TestWithParam<uint32_t> {
     return options;
   }
 
-  HolderServerOptions HolderOptions(uint32_t index, uint32_t servers) const {
-    HolderServerOptions options;
+  ReplicaServerOptions ReplicaOptions(uint32_t index, uint32_t servers) const {
+    ReplicaServerOptions options;
     options.index = index;
     options.servers = servers;
-    options.sequencer = SocketOf(0).ToString();
+    options.leader = SocketOf(0).ToString();
     options.token = "secret";
     options.listen = SocketOf(index);
     return options;
@@ -247,9 +247,9 @@ TEST_P(SeveralServersTest, TrainsToTheBitsOfOneServer) {
   }
   const uint32_t servers = GetParam();
   RunningServer first(FirstOptions(servers));
-  std::vector<std::unique_ptr<RunningHolder>> holders;
+  std::vector<std::unique_ptr<RunningReplica>> replicas;
   for (uint32_t i = 1; i < servers; ++i) {
-    holders.push_back(std::make_unique<RunningHolder>(HolderOptions(i, servers)));
+    replicas.push_back(std::make_unique<RunningReplica>(ReplicaOptions(i, servers)));
   }
   HandMadeWorker worker(first.address());
   ASSERT_THAT(worker.welcome().servers(), SizeIs(servers));
@@ -257,48 +257,48 @@ TEST_P(SeveralServersTest, TrainsToTheBitsOfOneServer) {
   EXPECT_EQ(Train(worker), of_one);
   ASSERT_THAT(worker.Left(), IsOk());
   EXPECT_EQ(first.exit_code(), 0);
-  for (auto& holder : holders) EXPECT_EQ(holder->exit_code(), 0);
+  for (auto& replica : replicas) EXPECT_EQ(replica->exit_code(), 0);
 }
 
-TEST_F(SeveralServersTest, AHolderThatIsRefusedEndsWithTwo) {
+TEST_F(SeveralServersTest, AReplicaThatIsRefusedEndsWithTwo) {
   RunningServer first(FirstOptions(2));
-  HolderServerOptions options = HolderOptions(1, 2);
+  ReplicaServerOptions options = ReplicaOptions(1, 2);
   options.token = "wrong";
-  EXPECT_EQ(RunningHolder(options).exit_code(), 2);
-  options = HolderOptions(1, 3);
-  EXPECT_EQ(RunningHolder(options).exit_code(), 2);
-  options = HolderOptions(1, 2);
+  EXPECT_EQ(RunningReplica(options).exit_code(), 2);
+  options = ReplicaOptions(1, 3);
+  EXPECT_EQ(RunningReplica(options).exit_code(), 2);
+  options = ReplicaOptions(1, 2);
   options.job_id = "another";
-  EXPECT_EQ(RunningHolder(options).exit_code(), 2);
-  RunningHolder holder(HolderOptions(1, 2));
+  EXPECT_EQ(RunningReplica(options).exit_code(), 2);
+  RunningReplica replica(ReplicaOptions(1, 2));
   HandMadeWorker worker(first.address());
-  options = HolderOptions(1, 2);
+  options = ReplicaOptions(1, 2);
   options.listen = SocketOf(9);
-  EXPECT_EQ(RunningHolder(options).exit_code(), 2);  // its index is taken
+  EXPECT_EQ(RunningReplica(options).exit_code(), 2);  // its index is taken
   EXPECT_THAT(worker.Left(), IsOk());
   EXPECT_EQ(first.exit_code(), 0);
-  EXPECT_EQ(holder.exit_code(), 0);
+  EXPECT_EQ(replica.exit_code(), 0);
 }
 
-TEST_F(SeveralServersTest, AHolderHasAnIndexOfTheJob) {
+TEST_F(SeveralServersTest, AReplicaHasAnIndexOfTheJob) {
   for (const uint32_t index : {0u, 2u}) {
-    EXPECT_THAT(HolderServer::Start(HolderOptions(index, 2)),
+    EXPECT_THAT(ReplicaServer::Start(ReplicaOptions(index, 2)),
                 IsError(Reason::kBadArgument, HasSubstr("of 2 holds no stripe")));
   }
 }
 
-TEST_F(SeveralServersTest, AHolderGivesUpAFirstServerThatDoesNotCome) {
-  HolderServerOptions options = HolderOptions(1, 2);
+TEST_F(SeveralServersTest, AReplicaGivesUpAFirstServerThatDoesNotCome) {
+  ReplicaServerOptions options = ReplicaOptions(1, 2);
   options.connect_timeout = absl::ZeroDuration();
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(RunningHolder(options).exit_code(), 1);
+  EXPECT_EQ(RunningReplica(options).exit_code(), 1);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("; is it running, and without TLS, as this server?"));
 }
 
 TEST_F(SeveralServersTest, OtherServersNameTheFirst) {
   RunningServer first(FirstOptions(2));
-  RunningHolder holder(HolderOptions(1, 2));
+  RunningReplica replica(ReplicaOptions(1, 2));
   HandMadeWorker worker(first.address());
   v1::HeartbeatRequest request;
   v1::HeartbeatResponse response;
@@ -310,7 +310,7 @@ TEST_F(SeveralServersTest, OtherServersNameTheFirst) {
 
 TEST_F(SeveralServersTest, APushAndItsPullAreTwoCalls) {
   RunningServer first(FirstOptions(2));
-  RunningHolder holder(HolderOptions(1, 2));
+  RunningReplica replica(ReplicaOptions(1, 2));
   HandMadeWorker worker(first.address());
   Train(worker);
   v1::PushPullRequest request;
@@ -333,7 +333,7 @@ TEST_F(SeveralServersTest, ReadsMayBeInconsistent) {
   options.shard = Async(1);
   options.shard.consistency.inconsistent_reads = true;
   RunningServer first(options);
-  RunningHolder holder(HolderOptions(1, 2));
+  RunningReplica replica(ReplicaOptions(1, 2));
   HandMadeWorker worker(first.address());
   Train(worker);
   v1::PullParamsRequest pull;
@@ -357,7 +357,7 @@ TEST_F(SeveralServersTest, ReadsMayBeInconsistent) {
 // A push and a pull of which a lane carries everything, at each server.
 TEST_F(SeveralServersTest, LanesCarryPartsOfAPushAndOfAPull) {
   RunningServer first(FirstOptions(2));
-  RunningHolder holder(HolderOptions(1, 2));
+  RunningReplica replica(ReplicaOptions(1, 2));
   HandMadeWorker worker(first.address());
   ASSERT_THAT(worker.Offered(Values(kElements, 1)), IsOk());
   worker.Pulled(0);  // now the session is known at all servers
@@ -394,7 +394,7 @@ TEST_F(SeveralServersTest, LanesCarryPartsOfAPushAndOfAPull) {
 
 TEST_F(SeveralServersTest, ALaneOfAnUnknownSessionIsRefusedEverywhere) {
   RunningServer first(FirstOptions(2));
-  RunningHolder holder(HolderOptions(1, 2));
+  RunningReplica replica(ReplicaOptions(1, 2));
   HandMadeWorker worker(first.address());
   v1::Lane lane;
   lane.set_session(worker.welcome().session() + 1);
@@ -422,15 +422,15 @@ v1::ListServersResponse ServersAt(const std::string& address) {
 TEST_P(SeveralServersTest, TheFirstServerShowsAllServers) {
   const uint32_t servers = GetParam();
   RunningServer first(FirstOptions(servers));
-  std::vector<std::unique_ptr<RunningHolder>> holders;
+  std::vector<std::unique_ptr<RunningReplica>> replicas;
   for (uint32_t i = 1; i < servers; ++i) {
-    holders.push_back(std::make_unique<RunningHolder>(HolderOptions(i, servers)));
+    replicas.push_back(std::make_unique<RunningReplica>(ReplicaOptions(i, servers)));
   }
   HandMadeWorker worker(first.address());
   Train(worker);
   const Stripes stripes(kElements, servers);
   v1::ListServersResponse shown;
-  // A holder tells its figures several times a second.
+  // A replica tells its figures several times a second.
   do shown = ServersAt(first.address());
   while (shown.servers(static_cast<int>(servers) - 1).step() < 2);
   ASSERT_THAT(shown.servers(), SizeIs(servers));
@@ -455,7 +455,7 @@ TEST_F(SeveralServersTest, TheFirstServerShowsWhoHasNotCome) {
   EXPECT_EQ(shown.servers(1).address(), "");
   EXPECT_FALSE(shown.servers(1).connected());
   EXPECT_EQ(shown.servers(1).awaited(), "to come");
-  RunningHolder holder(HolderOptions(1, 2));
+  RunningReplica replica(ReplicaOptions(1, 2));
   HandMadeWorker worker(first.address());
   EXPECT_THAT(worker.Left(), IsOk());
 }
@@ -490,9 +490,9 @@ TEST_P(SeveralServersTest, TheFirstServerShowsATensorToTheBitsOfOneServer) {
   }
   const uint32_t servers = GetParam();
   RunningServer first(FirstOptions(servers));
-  std::vector<std::unique_ptr<RunningHolder>> holders;
+  std::vector<std::unique_ptr<RunningReplica>> replicas;
   for (uint32_t i = 1; i < servers; ++i) {
-    holders.push_back(std::make_unique<RunningHolder>(HolderOptions(i, servers)));
+    replicas.push_back(std::make_unique<RunningReplica>(ReplicaOptions(i, servers)));
   }
   HandMadeWorker worker(first.address());
   ASSERT_THAT(worker.Offered(Pattern(1)), IsOk());

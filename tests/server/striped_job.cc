@@ -15,13 +15,13 @@ StripedJob::StripedJob(const ShardOptions& options, uint32_t servers)
   first.servers = servers;
   first_ = std::make_unique<RunningServer>(first);
   for (uint32_t i = 1; i < servers; ++i) {
-    HolderServerOptions holder;
-    holder.index = i;
-    holder.servers = servers;
-    holder.sequencer = SocketOf(0).ToString();
-    holder.listen = SocketOf(i);
-    holder.snapshots = options.snapshots;
-    holders_.push_back(std::make_unique<RunningHolder>(holder));
+    ReplicaServerOptions replica;
+    replica.index = i;
+    replica.servers = servers;
+    replica.leader = SocketOf(0).ToString();
+    replica.listen = SocketOf(i);
+    replica.snapshots = options.snapshots;
+    replicas_.push_back(std::make_unique<RunningReplica>(replica));
   }
   // UNAVAILABLE until the first server knows all of them; NOT_INITIALIZED after that.
   const auto connection = ConnectTo(address());
@@ -31,8 +31,8 @@ StripedJob::StripedJob(const ShardOptions& options, uint32_t servers)
 
 bool StripedJob::EndsWell() {
   return first_->exit_code() == 0 &&
-         std::all_of(holders_.begin(), holders_.end(),
-                     [](const auto& holder) { return holder->exit_code() == 0; });
+         std::all_of(replicas_.begin(), replicas_.end(),
+                     [](const auto& replica) { return replica->exit_code() == 0; });
 }
 
 Address StripedJob::SocketOf(uint32_t index) const {

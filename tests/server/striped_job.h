@@ -31,7 +31,7 @@ class StripedJob {
 
   const std::unique_ptr<PrivateDirectory> directory_;
   std::unique_ptr<RunningServer> first_;
-  std::vector<std::unique_ptr<RunningHolder>> holders_;
+  std::vector<std::unique_ptr<RunningReplica>> replicas_;
 };
 
 }  // namespace sluice

@@ -37,11 +37,11 @@ ServerOptions FirstOptions() {
   return options;
 }
 
-HolderServerOptions HolderOptions(const std::string& first) {
-  HolderServerOptions options;
+ReplicaServerOptions ReplicaOptions(const std::string& first) {
+  ReplicaServerOptions options;
   options.index = 1;
   options.servers = 2;
-  options.sequencer = first;
+  options.leader = first;
   options.listen = Loopback();
   options.snapshots = SnapshotMemory::kPrivate;
   return options;
@@ -55,13 +55,13 @@ struct Trained {
 // Two steps of one worker with so many connections to each server.
 Trained Train(int connections) {
   RunningServer first(FirstOptions());
-  RunningHolder holder(HolderOptions(first.address()));
+  RunningReplica replica(ReplicaOptions(first.address()));
   GrpcConnectionOptions options;
   options.address = first.address();
   options.connections = connections;
   const auto connection = ConnectOverGrpc(options).value();
   absl::StatusOr<Welcome> welcome = absl::UnavailableError("");
-  while (absl::IsUnavailable(welcome.status())) {  // until the holder has come
+  while (absl::IsUnavailable(welcome.status())) {  // until the replica has come
     welcome = connection->Join(WorkerRequest("a", kSize));
   }
   EXPECT_THAT(connection->Initialize(welcome->session, Values(kSize, 10)), IsOk());
@@ -82,10 +82,10 @@ Trained Train(int connections) {
     pull.min_step = Step(step + 1);
     EXPECT_THAT(connection->StartPull(pull)->Read(absl::MakeSpan(trained.parameters)), IsOk());
   }
-  trained.connections = ConnectionsTo(ParseAddress(holder.address())->port);
+  trained.connections = ConnectionsTo(ParseAddress(replica.address())->port);
   EXPECT_THAT(connection->Leave(welcome->session, {}), IsOk());
   EXPECT_EQ(first.exit_code(), 0);
-  EXPECT_EQ(holder.exit_code(), 0);
+  EXPECT_EQ(replica.exit_code(), 0);
   return trained;
 }
 

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/holder/holder_commands.h"
+#include "server/replica/replica_commands.h"
 #include "server/state/step_journal.h"
 #include "server/state/table_sums.h"
 #include "tests/testing/vectors.h"

@@ -91,8 +91,8 @@ struct InWordsOfLinks {
 
 }  // namespace
 
-std::string Words(const HolderCommand& command) { return std::visit(InWordsOfLinks(), command); }
+std::string Words(const ReplicaCommand& command) { return std::visit(InWordsOfLinks(), command); }
 
-std::string Words(const HolderReport& report) { return std::visit(InWordsOfLinks(), report); }
+std::string Words(const ReplicaReport& report) { return std::visit(InWordsOfLinks(), report); }
 
 }  // namespace sluice

@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "server/holder/holder_commands.h"
+#include "server/replica/replica_commands.h"
 
 namespace sluice {
 
-std::string Words(const HolderCommand& command);
-std::string Words(const HolderReport& report);
+std::string Words(const ReplicaCommand& command);
+std::string Words(const ReplicaReport& report);
 
 }  // namespace sluice
 

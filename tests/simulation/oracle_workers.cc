@@ -179,8 +179,8 @@ void Oracle::EndOverdueWait() {
   const bool evicts = consistency_.on_max_step_wait == StepWaitAction::kEvict;
   const bool excuses = ssp && consistency_.on_max_step_wait == StepWaitAction::kProceed;
   if (!(ssp || OncePerStep()) || !(evicts || excuses)) return;
-  for (const ModelWorker* const holder : Delayers()) {
-    ModelWorker& worker = *workers_.Named(holder->name);
+  for (const ModelWorker* const replica : Delayers()) {
+    ModelWorker& worker = *workers_.Named(replica->name);
     if (evicts) EndMembership(worker);
     if (excuses) worker.excused = true;
   }

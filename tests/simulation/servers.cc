@@ -53,9 +53,9 @@ Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner
       carried_(scenario.servers, false),
       shard_(std::make_unique<Shard>(OptionsOf(scenario), clock, std::move(owner))) {
   if (count() == 1) return;
-  std::vector<HolderLink*> links;
+  std::vector<ReplicaLink*> links;
   for (uint32_t server = 1; server < count(); ++server) {
-    AddHolder(server, disks.of(server), MemoryOf(scenario, server));
+    AddReplica(server, disks.of(server), MemoryOf(scenario, server));
     links.push_back(links_.back().get());
   }
   shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
@@ -66,22 +66,24 @@ Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner
   });
 }
 
-void Servers::AddHolder(uint32_t server, StripeDisk& disk, const TableMemory& memory) {
+void Servers::AddReplica(uint32_t server, StripeDisk& disk, const TableMemory& memory) {
   auto files = std::make_unique<LaterExecutor>();
   files_.push_back(files.get());
-  holders_.push_back(std::make_unique<HolderFollower>(
-      StripePlace{server, count()}, SnapshotMemory::kPrivate, serial_,
-      [this, server](const HolderReport& report) { links_[server - 1]->Report(report); }, &disk,
-      HolderFollower::Tasks{nullptr, std::move(files)}, memory));
-  const auto execute = [this, server](const HolderCommand& command) {
+  Executors executors = Executors::Inline();
+  executors.files = std::move(files);
+  replicas_.push_back(std::make_unique<Replica>(
+      StripePlace{server, count()}, SnapshotMemory::kPrivate, nullptr, std::move(executors),
+      [this, server](const ReplicaReport& report) { links_[server - 1]->Report(report); }, &disk,
+      memory));
+  const auto execute = [this, server](const ReplicaCommand& command) {
     if (log_ != nullptr) Note(absl::StrCat("server ", server, " is told: ", Words(command)));
-    holder(server).Execute(command);
+    replica(server).Execute(command);
   };
-  const auto report = [this, server](const HolderReport& one) { TakeReport(server, one); };
+  const auto report = [this, server](const ReplicaReport& one) { TakeReport(server, one); };
   links_.push_back(std::make_unique<LateLink>(dice_, execute, report));
 }
 
-void Servers::TakeReport(uint32_t server, const HolderReport& report) {
+void Servers::TakeReport(uint32_t server, const ReplicaReport& report) {
   if (dead() == 0u) return;
   if (log_ != nullptr) Note(absl::StrCat("server ", server, " reports: ", Words(report)));
   if (std::holds_alternative<StripeReport>(report)) carried_[server] = true;
@@ -183,7 +185,7 @@ Values Servers::StripeOfShard(Values elements) const {
 
 std::vector<std::shared_ptr<const Snapshot>> Servers::Latest() const {
   std::vector<std::shared_ptr<const Snapshot>> latest = {shard_->snapshot()};
-  for (const auto& holder : holders_) latest.push_back(holder->latest());
+  for (const auto& replica : replicas_) latest.push_back(replica->stripe().latest());
   return latest;
 }
 

@@ -1,6 +1,7 @@
-// The servers of a job that one thread plays: the shard, and the holders that it leads behind links
-// that are late, deliver twice, and break. Nothing happens on the links before Settle(). All live
-// until one is killed; then they are of no more use, because the job goes back to a checkpoint.
+// The servers of a job that one thread plays: the shard, and the replicas that it leads behind
+// links that are late, deliver twice, and break. Nothing happens on the links before Settle(). All
+// live until one is killed; then they are of no more use, because the job goes back to a
+// checkpoint.
 
 #ifndef SLUICE_TESTS_SIMULATION_SERVERS_H_
 #define SLUICE_TESTS_SIMULATION_SERVERS_H_
@@ -18,12 +19,12 @@
 #include "common/base/clock.h"
 #include "common/base/parallel.h"
 #include "common/tensor/stripes.h"
-#include "server/holder/holder_follower.h"
+#include "server/replica/replica.h"
 #include "server/shard/shard.h"
 #include "tests/simulation/job_disks.h"
 #include "tests/simulation/later_executor.h"
 #include "tests/simulation/scenario.h"
-#include "tests/testing/holder/late_link.h"
+#include "tests/testing/replica/late_link.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -37,7 +38,7 @@ class Servers {
           std::vector<std::string>* log);
 
   Shard& shard() { return *shard_; }
-  HolderFollower& holder(uint32_t server) { return *holders_.at(server - 1); }
+  Replica& replica(uint32_t server) { return *replicas_.at(server - 1); }
   uint32_t count() const { return stripes_.count(); }
 
   // A call of a worker to one server is under way.
@@ -105,14 +106,14 @@ class Servers {
  private:
   enum class Death { kNone, kPlanned, kUnnoticed, kNoticed, kOver };
 
-  void AddHolder(uint32_t server, StripeDisk& disk, const TableMemory& memory);
+  void AddReplica(uint32_t server, StripeDisk& disk, const TableMemory& memory);
   void Pump(absl::FunctionRef<bool()> until);
   void Act();
   bool AdvanceDeath();
   void Die();
   bool idle() const;
   bool settled() const;
-  void TakeReport(uint32_t server, const HolderReport& report);
+  void TakeReport(uint32_t server, const ReplicaReport& report);
   void TakeJournalReport(uint32_t server, const JournalReport& report);
   void EndJournal(uint32_t server);
   void CheckCarried(Step next);
@@ -123,21 +124,20 @@ class Servers {
   JobDisks& disks_;
   std::vector<std::string>* const log_;
   std::mt19937 dice_;
-  Serial serial_;
   std::vector<std::function<void()>> calls_;
   std::vector<bool> carried_;  // the order of the step that is being made, by server
   std::string violation_;
   absl::Status journal_stopped_;  // that the shard was told of
   std::unique_ptr<StepJournal> own_journal_;
   std::unique_ptr<Shard> shard_;
-  std::vector<LaterExecutor*> files_;  // of the holders, which own them
+  std::vector<LaterExecutor*> files_;  // of the replicas, which own them
   std::set<uint32_t> loaded_;
   uint64_t steps_ = 0;
   Death death_ = Death::kNone;
   uint32_t doomed_ = 0;
   uint64_t acts_left_ = 0;  // until death_ changes
   std::function<void()> killed_;
-  std::vector<std::unique_ptr<HolderFollower>> holders_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::unique_ptr<LateLink>> links_;
 };
 

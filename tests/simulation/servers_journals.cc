@@ -1,7 +1,7 @@
 // The part of Servers that plays their journals.
 
 #include "common/base/error.h"
-#include "server/holder/holder_commands.h"
+#include "server/replica/replica_commands.h"
 #include "tests/simulation/servers.h"
 
 namespace sluice {

@@ -13,7 +13,7 @@
 #include "common/base/error.h"
 #include "common/protocol/protocol_types.h"
 #include "server/aggregation/pending_push.h"
-#include "server/holder/pull_result.h"
+#include "server/replica/pull_result.h"
 #include "tests/simulation/verdict.h"
 #include "tests/testing/vectors.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "tests/testing/holder/stripes_in_memory.h"
+#include "tests/testing/replica/stripes_in_memory.h"
 
 namespace sluice {
 namespace {

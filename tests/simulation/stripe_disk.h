@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/holder/stripe_storage.h"
+#include "server/replica/stripe_storage.h"
 #include "tests/simulation/disk_journal.h"
 
 namespace sluice {

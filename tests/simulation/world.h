@@ -192,7 +192,7 @@ class World {
   SimulatedOffer MakeOffer(SessionId session, const Values& parameters);
   void Offer(const std::vector<SimulatedOffer>& offers);
   void OfferToShard(const OfferPtr& offer, bool first);
-  void OfferToHolder(const OfferPtr& offer, uint32_t server);
+  void OfferToReplica(const OfferPtr& offer, uint32_t server);
   void TakeOffer(const OfferPtr& offer, uint32_t server, std::unique_ptr<PendingPush> part);
   void FinishOffer(const OfferPtr& offer, std::unique_ptr<PendingPush> part);
   void EndOffer(const OfferPtr& offer);

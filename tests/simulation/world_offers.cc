@@ -59,7 +59,7 @@ void World::Offer(const std::vector<SimulatedOffer>& offers) {
     for (uint32_t server = 1; server < servers_->count(); ++server) {
       const bool needed = offer->fault == OfferFault::kNone || offer->server == server;
       if (needed || servers_->Percent(70)) {
-        servers_->Later([this, offer, server] { OfferToHolder(offer, server); });
+        servers_->Later([this, offer, server] { OfferToReplica(offer, server); });
       } else {
         offer->late.push_back(server);
       }
@@ -81,14 +81,13 @@ void World::OfferToShard(const OfferPtr& offer, bool first) {
   if (start->parameters != nullptr) TakeOffer(offer, 0, std::move(start->parameters));
 }
 
-void World::OfferToHolder(const OfferPtr& offer, uint32_t server) {
+void World::OfferToReplica(const OfferPtr& offer, uint32_t server) {
   const auto start = [this, offer, server](absl::StatusOr<std::unique_ptr<PendingPush>> part) {
     --offer->waiting;
     if (part.ok()) TakeOffer(offer, server, *std::move(part));
   };
   ++offer->waiting;
-  offer->waits[server] =
-      servers_->holder(server).BeginPush(offer->header, offer->header.attempt, start);
+  offer->waits[server] = servers_->replica(server).calls().BeginPush(offer->header, start);
 }
 
 // A part may be sent. Then it comes at some time.
@@ -105,7 +104,8 @@ void World::TakeOffer(const OfferPtr& offer, uint32_t server, std::unique_ptr<Pe
     absl::Status added = (*shared)->Add(ChunkOf(0, sent));
     const bool breaks = faulty && offer->fault == OfferFault::kBroken;
     if (server > 0) {
-      if (!breaks) servers_->holder(server).EndPush(std::move(*shared), added).IgnoreError();
+      if (!breaks)
+        servers_->replica(server).calls().EndPush(std::move(*shared), added).IgnoreError();
     } else if (breaks || !added.ok()) {
       shard().AbandonInitialize(std::move(*shared));
       offer->begun = false;
@@ -131,7 +131,7 @@ void World::EndOffer(const OfferPtr& offer) {
   servers_->Settle();
   offer->over = true;
   for (const uint32_t server : offer->late) {
-    servers_->Later([this, offer, server] { OfferToHolder(offer, server); });
+    servers_->Later([this, offer, server] { OfferToReplica(offer, server); });
   }
   servers_->Settle();
   CancelOffer(*offer);
@@ -142,7 +142,7 @@ void World::EndOffer(const OfferPtr& offer) {
 void World::CancelOffer(SimulatedOffer& offer) {
   if (!HasJoined(offer.header.session)) {
     for (uint32_t server = 1; server < servers_->count(); ++server) {
-      if (servers_->holder(server).CancelPush(offer.waits[server])) --offer.waiting;
+      if (servers_->replica(server).CancelPush(offer.waits[server])) --offer.waiting;
     }
   }
 }

@@ -24,7 +24,7 @@ void World::BeginPart(uint64_t number, uint32_t server) {
   const auto start = [this, number, server](absl::StatusOr<std::unique_ptr<PendingPush>> part) {
     HearPart(number, server, std::move(part));
   };
-  const PushId waits = servers_->holder(server).BeginPush(push.header, push.header.attempt, start);
+  const PushId waits = servers_->replica(server).calls().BeginPush(push.header, start);
   push.parts[server].waits = waits;
 }
 
@@ -56,7 +56,7 @@ void World::CancelParts(uint64_t number) {
     const bool waits = part.state == CallState::kWaits;
     part.state = CallState::kEnded;
     if (!waits) continue;
-    Expect("a stream that waited was cancelled", servers_->holder(server).CancelPush(part.waits),
+    Expect("a stream that waited was cancelled", servers_->replica(server).CancelPush(part.waits),
            true);
   }
 }

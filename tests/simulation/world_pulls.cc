@@ -50,7 +50,7 @@ void World::PullPartOf(uint64_t number, uint32_t server) {
   Note([&] { return absl::StrCat("pull ", number, " comes to server ", server); });
   const PullName name = {pull.request.session, pull.request.number};
   const PullId waits =
-      servers_->holder(server).Pull(name, [this, number, server](const auto& result) {
+      servers_->replica(server).calls().Pull(name, [this, number, server](const auto& result) {
         PullPart& part = pulls_.at(number)->parts[server];
         if (part.state != CallState::kWaits) {
           return Fail(absl::StrCat("pull ", number, " was answered twice by server ", server));
@@ -90,7 +90,7 @@ bool World::CheckPullPart(uint64_t number, uint32_t server) {
       if (HasJoined(session)) {
         Fail(absl::StrCat("pull ", number, " waits at server ", server, " without reason"));
       } else {  // of such a session the other servers never hear
-        Expect("a pull that waited was cancelled", servers_->holder(server).CancelPull(part.waits),
+        Expect("a pull that waited was cancelled", servers_->replica(server).CancelPull(part.waits),
                true);
       }
       return false;

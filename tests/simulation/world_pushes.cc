@@ -186,7 +186,7 @@ void World::ExpectAnswer(uint64_t number) {
 void World::EndPart(uint64_t number, const PartEnd& end) {
   std::unique_ptr<PendingPush> part = std::move(pushes_.at(number)->parts[end.server].pending);
   if (end.server > 0) {
-    servers_->holder(end.server).EndPush(std::move(part), end.refused).IgnoreError();
+    servers_->replica(end.server).calls().EndPush(std::move(part), end.refused).IgnoreError();
     return;
   }
   const auto answer = [this, number](const absl::StatusOr<PushOutcome>& outcome) {

@@ -16,7 +16,7 @@ class CallsAtOnce::Round {
     absl::MutexLock lock(&mu_);
     returned_[server] = true;
     ++returns_;
-    if (server == 0) sequencer_returned_.Raise();
+    if (server == 0) leader_returned_.Raise();
     if (status.ok()) {
       answered_ = answered_ || (server == 0 && others_ == Others::kEnd);
     } else if (!cancelled_[server] && (server == 0 || error_.ok())) {
@@ -32,7 +32,7 @@ class CallsAtOnce::Round {
     absl::MutexLock lock(&mu_, absl::Condition(&over));
   }
 
-  void AwaitSequencer(absl::Duration longest) { sequencer_returned_.WaitFor(longest); }
+  void AwaitLeader(absl::Duration longest) { leader_returned_.WaitFor(longest); }
 
   // Whether the call goes on. Its error will not be looked at.
   bool GiveUp(uint32_t server) {
@@ -53,9 +53,9 @@ class CallsAtOnce::Round {
   std::vector<bool> returned_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> cancelled_ ABSL_GUARDED_BY(mu_);
   uint32_t returns_ ABSL_GUARDED_BY(mu_) = 0;
-  bool answered_ ABSL_GUARDED_BY(mu_) = false;  // the sequencer's answer ends the others
+  bool answered_ ABSL_GUARDED_BY(mu_) = false;  // the leader's answer ends the others
   absl::Status error_ ABSL_GUARDED_BY(mu_);
-  StopFlag sequencer_returned_;
+  StopFlag leader_returned_;
 };
 
 absl::Status CallsAtOnce::Run(Others others, absl::FunctionRef<absl::Status(uint32_t)> call) {
@@ -73,8 +73,8 @@ absl::Status CallsAtOnce::Run(Others others, absl::FunctionRef<absl::Status(uint
     cancel_(server);
   };
   round.Await(calls);
-  // The others go on as long as the sequencer's: if they broke off, it might end for that.
-  if (!cancelled_[0]) round.AwaitSequencer(patience_);
+  // The others go on as long as the leader's: if they broke off, it might end for that.
+  if (!cancelled_[0]) round.AwaitLeader(patience_);
   for (uint32_t i = 0; i < servers; ++i) give_up(i);
   return round.AwaitAll(calls);
 }

@@ -18,13 +18,13 @@ namespace sluice {
 
 // The calls that make one push, one pull or one offer. Used by one thread at a time.
 //
-// Server 0 is the sequencer. If another server's call has failed, the sequencer's usually fails
+// Server 0 is the leader. If another server's call has failed, the leader's usually fails
 // soon as well, with an error that says more; so all calls go on for some time before they are
 // cancelled.
 class CallsAtOnce {
  public:
   // `threads` has a thread for each server, and outlives this. cancel(i) makes the call to server i
-  // end soon. After a failure that is done when the sequencer's call has ended, or after
+  // end soon. After a failure that is done when the leader's call has ended, or after
   // `patience`.
   CallsAtOnce(Executor& threads, uint32_t servers, absl::Duration patience,
               std::function<void(uint32_t)> cancel)
@@ -33,12 +33,12 @@ class CallsAtOnce {
         cancel_(std::move(cancel)),
         cancelled_(servers, false) {}
 
-  // Whether the calls to other servers go on after the sequencer's has succeeded.
+  // Whether the calls to other servers go on after the leader's has succeeded.
   enum class Others { kGoOn, kEnd };
 
   // Runs call(i) for each server i, except for those that were cancelled earlier, and returns when
   // all have returned. OK if all have succeeded that were not cancelled, and with kEnd also if the
-  // sequencer's has. Otherwise the sequencer's error, or if it has none the first one.
+  // leader's has. Otherwise the leader's error, or if it has none the first one.
   absl::Status Run(Others others, absl::FunctionRef<absl::Status(uint32_t)> call);
 
  private:

@@ -31,7 +31,7 @@ Transfer Together(const std::vector<std::unique_ptr<Call>>& calls) {
   return sum;
 }
 
-// The error of one server. It says which, unless that is the sequencer.
+// The error of one server. It says which, unless that is the leader.
 absl::Status From(uint32_t server, const StripedCallOptions& options, const absl::Status& status) {
   if (status.ok() || server == 0) return status;
   return NamedError(server, options.servers, status);
@@ -74,7 +74,7 @@ class StripedPush final : public OutgoingPush {
     return false;
   }
 
-  // A call to another server ends early if that finds an error. The sequencer judges the push, so
+  // A call to another server ends early if that finds an error. The leader judges the push, so
   // it gets its own stripe whole all the same.
   bool SendEach(absl::FunctionRef<bool(uint32_t, OutgoingPush&)> send) override {
     if (!open_) return false;

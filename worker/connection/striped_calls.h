@@ -31,14 +31,14 @@ struct StripedCallOptions {
 absl::Status NamedError(uint32_t server, const std::vector<std::string>& servers,
                         const absl::Status& status);
 
-// The vectors have an element for each server, the sequencer's first. An error that another server
+// The vectors have an element for each server, the leader's first. An error that another server
 // has found names that server.
 
-// Finish() returns the sequencer's outcome, and ends the other calls then.
+// Finish() returns the leader's outcome, and ends the other calls then.
 std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPush>> pushes,
                                          const StripedCallOptions& options);
 
-// Read() returns the sequencer's header. INTERNAL if the servers' steps differ; UNAVAILABLE if
+// Read() returns the leader's header. INTERNAL if the servers' steps differ; UNAVAILABLE if
 // their incarnations do, so that the caller joins again. `options` has `overwritten`.
 std::unique_ptr<PendingPull> JoinPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
                                        const StripedCallOptions& options);
@@ -61,7 +61,7 @@ struct RowPlaces {
 std::unique_ptr<PendingPull> JoinRowPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
                                           RowPlaces places, const StripedCallOptions& options);
 
-// Send() returns the sequencer's outcome, and ends the other calls then.
+// Send() returns the leader's outcome, and ends the other calls then.
 std::unique_ptr<PendingOffer> JoinOffers(std::vector<std::unique_ptr<PendingOffer>> offers,
                                          const StripedCallOptions& options);
 

@@ -55,7 +55,7 @@ absl::Status CheckMetadata(const Metadata& found, const Metadata& expected) {
 absl::Status CheckFileSum(uint64_t found, uint64_t expected) {
   if (found == expected) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("its checksum is ", found,
-                                          ", and the sequencer's file of the checkpoint names ",
+                                          ", and the leader's file of the checkpoint names ",
                                           expected, ": it is another file than the one saved"));
 }
 

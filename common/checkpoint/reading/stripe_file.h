@@ -4,7 +4,7 @@
 //   data     the stripe's part of each tensor of the model, under the tensor's name, with the shape
 //            [length] (Layout::OfStripe); then the slots and the checksum, as in checkpoint_file.h
 //
-// The layout of the whole vector is in the sequencer's file. So a reader brings it.
+// The layout of the whole vector is in the leader's file. So a reader brings it.
 
 #ifndef SLUICE_COMMON_CHECKPOINT_READING_STRIPE_FILE_H_
 #define SLUICE_COMMON_CHECKPOINT_READING_STRIPE_FILE_H_

@@ -22,16 +22,17 @@ bool Contains(absl::Span<const CheckpointName> names, const CheckpointName& name
 
 absl::StatusOr<uint64_t> StripeStore::Save(const std::string& job_id,
                                            const CheckpointName& checkpoint, const Layout& whole,
-                                           const StripeView& stripe) {
+                                           const StripeCheckpoint& stripe) {
   const StripeName name = {job_id, checkpoint.incarnation, checkpoint.step, place_.stripe,
                            place_.stripes};
   if (!sync_.error().ok()) return sync_.error();
   std::vector<RowFile> row_files;
-  if (stripe.rows != nullptr) {
-    auto rows = rows_.Save(
-        {job_id, checkpoint.incarnation, checkpoint.step, whole, stripe.row_slots}, *stripe.rows);
-    if (!rows.ok()) return rows.status();
-    row_files = *std::move(rows);
+  const RowSnapshot* const rows = stripe.parameters->rows.get();
+  if (rows != nullptr) {
+    auto saved = rows_.Save(
+        {job_id, checkpoint.incarnation, checkpoint.step, whole, stripe.row_slots}, *rows);
+    if (!saved.ok()) return saved.status();
+    row_files = *std::move(saved);
   }
   uint64_t checksum = 0;
   absl::Status saved =

@@ -44,7 +44,7 @@ class StripeStore {
   // the sync of the directory fails, that is final: every later Save() returns the error and
   // touches nothing.
   absl::StatusOr<uint64_t> Save(const std::string& job_id, const CheckpointName& checkpoint,
-                                const Layout& whole, const StripeView& stripe);
+                                const Layout& whole, const StripeCheckpoint& stripe);
 
   // Returns what the stripe has of a checkpoint (LoadStripe()).
   absl::StatusOr<StripeCheckpoint> Load(

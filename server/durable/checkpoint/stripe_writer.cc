@@ -22,7 +22,7 @@ std::string RowFilesText(absl::Span<const RowFile> files) {
 }  // namespace
 
 absl::StatusOr<uint64_t> WriteStripe(const StripeName& name, const Layout& layout,
-                                     const StripeView& stripe, WritableFile& file,
+                                     const StripeCheckpoint& stripe, WritableFile& file,
                                      absl::Span<const RowFile> row_files) {
   std::vector<std::string> slots;
   for (const SlotCheckpoint& slot : stripe.slots) slots.push_back(slot.name);
@@ -35,7 +35,7 @@ absl::StatusOr<uint64_t> WriteStripe(const StripeName& name, const Layout& layou
   header.tensors = CheckedTensors(StripeLayout(name, layout), slots);
   CheckedWriter writer(file);
   absl::Status written = writer.WriteHeader(header, kMostSafeTensorsHeader);
-  if (written.ok()) written = writer.Write(BytesOf(stripe.parameters));
+  if (written.ok()) written = writer.Write(BytesOf(stripe.parameters->values.span()));
   for (const SlotCheckpoint& slot : stripe.slots) {
     if (written.ok()) written = writer.Write(BytesOf(slot.values.span()));
   }

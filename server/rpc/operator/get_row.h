@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "server/holder/held_rows.h"
+#include "server/replica/held_rows.h"
 #include "sluice/v1/inspector.pb.h"
 
 namespace sluice {

@@ -13,7 +13,6 @@
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/observe/server_state.h"
-#include "server/optimizers/slot_names.h"
 #include "server/rpc/operator/get_row.h"
 #include "server/rpc/operator/page.h"
 #include "server/rpc/operator/watch.h"
@@ -32,15 +31,6 @@ grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Stat
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
-}
-
-HeldRows RowsOf(const Shard& shard) {
-  const ShardStatus state = shard.Describe();
-  if (state.layout == nullptr) return {};
-  return {state.layout,
-          shard.snapshot(),
-          RowSlotNames(*state.optimizer, *state.layout),
-          {0, state.servers}};
 }
 
 v1::TensorStatistics StatisticsToProto(const TensorStatistics& statistics) {
@@ -108,7 +98,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
 
   grpc::ServerUnaryReactor* GetRow(CallbackServerContext* context, const v1::GetRowRequest* request,
                                    v1::GetRowResponse* response) override {
-    return Reply(context, AnswerGetRow(*request, RowsOf(shard_), *response));
+    return Reply(context, AnswerGetRow(*request, shard_.stripe().rows(), *response));
   }
 
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(

@@ -179,7 +179,7 @@ void Put(const EndJob& command, v1::SequencerMessage* message) {
 
 }  // namespace
 
-v1::SequencerMessage ToProto(const HolderCommand& command) {
+v1::SequencerMessage ToProto(const ReplicaCommand& command) {
   v1::SequencerMessage message;
   std::visit([&message](const auto& one) { Put(one, &message); }, command);
   return message;

@@ -23,7 +23,7 @@ PullName NameOf(const v1::PullName& message) {
   return {SessionId(message.session()), message.number()};
 }
 
-using Command = absl::StatusOr<HolderCommand>;
+using Command = absl::StatusOr<ReplicaCommand>;
 
 Command Read(const v1::OpenModel& message) {
   auto layout = FromProto(message.layout());
@@ -201,7 +201,7 @@ Command Read(const v1::EndJob& message) {
 
 }  // namespace
 
-absl::StatusOr<HolderCommand> FromProto(const v1::SequencerMessage& message) {
+absl::StatusOr<ReplicaCommand> FromProto(const v1::SequencerMessage& message) {
   switch (message.message_case()) {
     case v1::SequencerMessage::kOpenModel:
       return Read(message.open_model());

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/wire/field.h"
-#include "server/holder/ordered_messages.h"
+#include "server/replica/ordered_messages.h"
 #include "server/rpc/servers/message_parts.h"
 
 namespace sluice {

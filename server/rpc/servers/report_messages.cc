@@ -80,7 +80,7 @@ void Put(const SummaryReport& report, v1::HolderMessage* message) {
   summary.mutable_values()->Add(report.part.values.begin(), report.part.values.end());
 }
 
-using Report = absl::StatusOr<HolderReport>;
+using Report = absl::StatusOr<ReplicaReport>;
 
 absl::Status Read(const v1::HolderFault& message, absl::Status* fault) {
   const int code = message.code();
@@ -190,13 +190,13 @@ std::vector<HotRow> HottestOf(const v1::HolderTable& table) {
 
 }  // namespace
 
-v1::HolderMessage ToProto(const HolderReport& report) {
+v1::HolderMessage ToProto(const ReplicaReport& report) {
   v1::HolderMessage message;
   std::visit([&message](const auto& one) { Put(one, &message); }, report);
   return message;
 }
 
-absl::StatusOr<HolderReport> FromProto(const v1::HolderMessage& message) {
+absl::StatusOr<ReplicaReport> FromProto(const v1::HolderMessage& message) {
   switch (message.message_case()) {
     case v1::HolderMessage::kHave:
       return Read(message.have());

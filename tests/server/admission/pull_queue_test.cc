@@ -22,7 +22,7 @@ class PullQueueTest : public ::testing::Test {
     return {Step(step), 40, inconsistent, 0.25, last};
   }
 
-  // The snapshot of the step that the queue names, as a holder attaches it.
+  // The snapshot of the step that the queue names, as a stripe attaches it.
   static PullResult Release(const PullRequest& /*pull*/, const PullHeader& header) {
     if (header.not_modified) return {header, nullptr};
     auto snapshot = std::make_shared<Snapshot>();

@@ -95,12 +95,12 @@ TEST(ServersFlagsTest, GivesTheServersACertificateAndTheWorkersAnother) {
   const MpiBlobs blobs = BlobsOf(launched->identity);
   EXPECT_THAT(blobs.chosen, ElementsAre(2, 4));
   const JobTicket workers = DecodeTicket(blobs.for_all).value();
-  const JobTicket holders = DecodeTicket(blobs.for_chosen).value();
-  EXPECT_EQ(holders.address, workers.address);
-  EXPECT_EQ(holders.token, workers.token);
-  EXPECT_EQ(holders.credentials.key, launched->identity.credentials.key);
-  EXPECT_NE(workers.credentials.key, holders.credentials.key);
-  const auto of_servers = FactsOf(holders.credentials.certificate);
+  const JobTicket replicas = DecodeTicket(blobs.for_chosen).value();
+  EXPECT_EQ(replicas.address, workers.address);
+  EXPECT_EQ(replicas.token, workers.token);
+  EXPECT_EQ(replicas.credentials.key, launched->identity.credentials.key);
+  EXPECT_NE(workers.credentials.key, replicas.credentials.key);
+  const auto of_servers = FactsOf(replicas.credentials.certificate);
   const auto of_workers = FactsOf(workers.credentials.certificate);
   ASSERT_THAT(of_servers, IsOk());
   ASSERT_THAT(of_workers, IsOk());
@@ -203,7 +203,7 @@ TEST(ServersFlagsTest, EveryServerSharesMemoryUnlessItIsTurnedOff) {
   for (const uint32_t servers : {1, 2}) {
     const auto snapshots = [servers](const std::vector<std::string>& words) {
       const auto options = ServerOptionsFrom(ParseServerFlags(words), 2, servers);
-      EXPECT_EQ(HolderOptionsFrom(*options).snapshots, options->shard.snapshots);
+      EXPECT_EQ(ReplicaOptionsFrom(*options).snapshots, options->shard.snapshots);
       return options->shard.snapshots;
     };
     EXPECT_EQ(snapshots({}), SnapshotMemory::kShared);

@@ -22,9 +22,9 @@ LeadingWorld::LeadingWorld(const ShardOptions& options, const Layout& model,
       seed_(seed),
       dice_(seed),
       shard_(std::make_unique<Shard>(options, clock_)) {
-  std::vector<HolderLink*> links;
+  std::vector<ReplicaLink*> links;
   for (uint32_t server = 1; server < servers; ++server) {
-    AddHolder(server);
+    AddReplica(server);
     links.push_back(links_.back().get());
   }
   shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
@@ -32,14 +32,14 @@ LeadingWorld::LeadingWorld(const ShardOptions& options, const Layout& model,
 
 LeadingWorld::~LeadingWorld() = default;
 
-void LeadingWorld::AddHolder(uint32_t server) {
+void LeadingWorld::AddReplica(uint32_t server) {
   const size_t index = links_.size();
-  followers_.push_back(std::make_unique<HolderFollower>(
-      StripePlace{server, stripes_.count()}, SnapshotMemory::kPrivate, serial_,
-      [this, index](const HolderReport& report) { links_[index]->Report(report); }));
+  followers_.push_back(std::make_unique<Replica>(
+      StripePlace{server, stripes_.count()}, SnapshotMemory::kPrivate, nullptr, Executors::Inline(),
+      [this, index](const ReplicaReport& report) { links_[index]->Report(report); }));
   links_.push_back(std::make_unique<LateLink>(
       dice_, *followers_.back(),
-      [this, server](const HolderReport& report) { shard_->OnReport(server, report); }));
+      [this, server](const ReplicaReport& report) { shard_->OnReport(server, report); }));
 }
 
 SessionId LeadingWorld::Join(uint32_t worker) {
@@ -80,7 +80,7 @@ LeadingWorld::CallPtr LeadingWorld::Send(CallPtr call, const std::function<bool(
     events_.push_back([this, server, call] {
       if (call->broken) return;
       if (server > 0) {
-        SendToHolder(server, call);
+        SendToReplica(server, call);
       } else if (call->header.sequence == Sequence()) {
         OfferToShard(call);
       } else {
@@ -91,8 +91,7 @@ LeadingWorld::CallPtr LeadingWorld::Send(CallPtr call, const std::function<bool(
   return call;
 }
 
-void LeadingWorld::SendToHolder(uint32_t server, const CallPtr& call) {
-  HolderFollower& follower = holder(server);
+void LeadingWorld::SendToReplica(uint32_t server, const CallPtr& call) {
   const auto start = [this, server, call](absl::StatusOr<std::unique_ptr<PendingPush>> push) {
     if (!push.ok()) return;
     const auto shared = std::make_shared<std::unique_ptr<PendingPush>>(*std::move(push));
@@ -100,10 +99,10 @@ void LeadingWorld::SendToHolder(uint32_t server, const CallPtr& call) {
       if (call->broken) return;
       const absl::Status added = AddPart(call->gradient, server, **shared);
       if (!added.ok()) ++call->refused;
-      holder(server).EndPush(std::move(*shared), added).IgnoreError();
+      replica(server).calls().EndPush(std::move(*shared), added).IgnoreError();
     });
   };
-  call->elsewhere[server] = follower.BeginPush(call->header, call->header.attempt, start);
+  call->elsewhere[server] = replica(server).calls().BeginPush(call->header, start);
 }
 
 void LeadingWorld::SendToShard(const CallPtr& call) {
@@ -187,7 +186,7 @@ void LeadingWorld::EndOwn(StripedCall& call) {
 void LeadingWorld::Break(StripedCall& call) {
   call.broken = true;
   for (uint32_t server = 1; server < servers(); ++server) {
-    holder(server).CancelPush(call.elsewhere[server]);
+    replica(server).CancelPush(call.elsewhere[server]);
   }
   if (call.waits != PushId()) {
     shard_->CancelPush(call.waits);
@@ -208,7 +207,7 @@ std::shared_ptr<StripedPull> LeadingWorld::Pull(const PullRequest& request) {
         CHECK(pull->answers.emplace(server, result).second) << "answered twice";
       };
       if (server > 0) {
-        holder(server).Pull({request.session, request.number}, done);
+        replica(server).calls().Pull({request.session, request.number}, done);
       } else {
         pull->waits = shard_->Pull(request, done);
       }

@@ -1,4 +1,4 @@
-// A shard that leads holders on other servers, behind links that are late, and its workers. One
+// A shard that leads replicas on other servers, behind links that are late, and its workers. One
 // thread plays all of them, and the dice say what happens next.
 
 #ifndef SLUICE_TESTS_SERVER_SHARD_LEADING_WORLD_H_
@@ -16,10 +16,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/tensor/stripes.h"
-#include "server/holder/holder_follower.h"
+#include "server/replica/replica.h"
 #include "server/shard/shard.h"
 #include "tests/testing/fake_clock.h"
-#include "tests/testing/holder/late_link.h"
+#include "tests/testing/replica/late_link.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -61,7 +61,7 @@ class LeadingWorld {
   ~LeadingWorld();
 
   Shard& shard() { return *shard_; }
-  HolderFollower& holder(uint32_t server) { return *followers_[server - 1]; }
+  Replica& replica(uint32_t server) { return *followers_[server - 1]; }
   uint32_t servers() const { return stripes_.count(); }
   std::mt19937& dice() { return dice_; }
 
@@ -91,9 +91,9 @@ class LeadingWorld {
  private:
   using CallPtr = std::shared_ptr<StripedCall>;
 
-  void AddHolder(uint32_t server);
+  void AddReplica(uint32_t server);
   CallPtr Send(CallPtr call, const std::function<bool(uint32_t)>& sends);
-  void SendToHolder(uint32_t server, const CallPtr& call);
+  void SendToReplica(uint32_t server, const CallPtr& call);
   void SendToShard(const CallPtr& call);
   void OfferToShard(const CallPtr& call);
   void EndOwn(StripedCall& call);
@@ -105,11 +105,10 @@ class LeadingWorld {
   const Stripes stripes_;
   const uint64_t seed_;
   std::mt19937 dice_;
-  Serial serial_;
   FakeClock clock_;
   std::vector<std::function<void()>> events_;
   std::unique_ptr<Shard> shard_;
-  std::vector<std::unique_ptr<HolderFollower>> followers_;
+  std::vector<std::unique_ptr<Replica>> followers_;
   std::vector<std::unique_ptr<LateLink>> links_;
 };
 

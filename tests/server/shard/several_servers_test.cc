@@ -1,4 +1,4 @@
-// A shard that leads holders on other servers makes the same steps as a shard alone, to the bit,
+// A shard that leads replicas on other servers makes the same steps as a shard alone, to the bit,
 // and gives its workers the same answers, whatever breaks in between.
 
 #include <algorithm>

@@ -147,7 +147,7 @@ TEST(NotFiniteStepTest, APullWithInconsistentReadsKeepsWhatItHolds) {
   ASSERT_THAT(world.Push("a", 2, gradient), IsError(Reason::kNotFinite, HasSubstr("would make")));
   EXPECT_EQ(world.step(), 3u);
   EXPECT_EQ(world.Parameters().front(), -2);
-  EXPECT_EQ(world.shard().Newest(size)->step, Step(3));
+  EXPECT_EQ(world.shard().stripe().newest(size)->step, Step(3));
 }
 
 TEST(NotFiniteStepTest, ALearningRateThatIsAbsurdIsRefusedAndNamesItsBound) {

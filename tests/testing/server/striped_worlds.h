@@ -1,5 +1,5 @@
 // Several servers, each with a shard of its own that holds one stripe, for tests of the worker's
-// side. The connection to the first plays the sequencer: it names the servers, and answers a push
+// side. The connection to the first plays the leader: it names the servers, and answers a push
 // or an offer when the others have their parts.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_STRIPED_WORLDS_H_
@@ -23,7 +23,7 @@ class StripedWorlds {
   StripedWorlds(const Layout& layout, uint32_t servers, Transport transport,
                 const ShardOptions& options = Sync(1));
 
-  std::unique_ptr<ServerConnection> Connect(absl::Duration patience = kSequencerPatience);
+  std::unique_ptr<ServerConnection> Connect(absl::Duration patience = kLeaderPatience);
 
   const Stripes& stripes() const { return stripes_; }
   ServerWorld& world(uint32_t server) { return *worlds_[server]; }

@@ -7,14 +7,20 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
 inline absl::StatusOr<InitializeOutcome> FinishOffer(Shard& shard,
                                                      std::unique_ptr<PendingPush> offer) {
-  absl::StatusOr<InitializeOutcome> outcome = absl::UnknownError("not answered");
-  shard.FinishInitialize(std::move(offer), [&outcome](const auto& told) { outcome = told; });
+  absl::StatusOr<InitializeOutcome> outcome;
+  absl::Notification answered;
+  shard.FinishInitialize(std::move(offer), [&](const auto& told) {
+    outcome = told;
+    answered.Notify();
+  });
+  answered.WaitForNotification();
   return outcome;
 }
 

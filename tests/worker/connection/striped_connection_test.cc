@@ -422,7 +422,7 @@ TEST_P(StripedFailureTest, CancelEndsEveryCall) {
   caller.join();
 }
 
-TEST_F(StripedConnectionTest, APushThatTheSequencerHasEndedIsSentNoMore) {
+TEST_F(StripedConnectionTest, APushThatTheLeaderHasEndedIsSentNoMore) {
   const uint32_t size = kServers * 3 * kChunkElements;
   ASSERT_THAT(Join(size, absl::ZeroDuration()), IsOk());
   servers_[0].fails = {CallPhase::kSend};
@@ -435,7 +435,7 @@ TEST_F(StripedConnectionTest, APushThatTheSequencerHasEndedIsSentNoMore) {
   EXPECT_THAT(push->Finish({}), HasCode(kUnavailable, "it broke"));
 }
 
-TEST_F(StripedConnectionTest, AnErrorThatAnotherServerFindsEarlyIsJudgedByTheSequencer) {
+TEST_F(StripedConnectionTest, AnErrorThatAnotherServerFindsEarlyIsJudgedByTheLeader) {
   const uint32_t size = kServers * 3 * kChunkElements;
   ASSERT_THAT(Join(size), IsOk());
   servers_[1].fails = {CallPhase::kSend};
@@ -484,9 +484,9 @@ TEST_F(StripedConnectionTest, RowsThatWereAskedForMayBeReadWhenTheConnectionIsGo
   EXPECT_THAT(pull->Read(absl::Span<float>()), IsOk());
 }
 
-// ---- The sequencer's answer ----
+// ---- The leader's answer ----
 
-TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAPush) {
+TEST_F(StripedConnectionTest, TheLeadersAnswerEndsAPush) {
   ASSERT_THAT(Join(1000), IsOk());
   servers_[1].blocks = {CallPhase::kFinish};
   servers_[2].blocks = {CallPhase::kFinish};
@@ -495,7 +495,7 @@ TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAPush) {
   EXPECT_EQ(servers_[2].cancelled, 1);
 }
 
-TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAnOffer) {
+TEST_F(StripedConnectionTest, TheLeadersAnswerEndsAnOffer) {
   ASSERT_THAT(Join(1000), IsOk());
   servers_[0].initialized = {false, Step(5)};
   servers_[1].blocks = {CallPhase::kOffer};
@@ -506,8 +506,8 @@ TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAnOffer) {
   EXPECT_EQ(servers_[1].cancelled, 1);
 }
 
-// A holder drops what the sequencer has answered, and may be heard first.
-TEST_F(StripedConnectionTest, TheSequencersAnswerCountsAlsoIfAnotherServerIsFaster) {
+// A replica drops what the leader has answered, and may be heard first.
+TEST_F(StripedConnectionTest, TheLeadersAnswerCountsAlsoIfAnotherServerIsFaster) {
   ASSERT_THAT(Join(1000), IsOk());
   absl::Notification dropped;
   servers_[0].outcome.disposition = Disposition::kStaleDropped;
@@ -515,7 +515,7 @@ TEST_F(StripedConnectionTest, TheSequencersAnswerCountsAlsoIfAnotherServerIsFast
   servers_[0].go = &dropped;
   for (const CallPhase phase : {CallPhase::kSend, CallPhase::kFinish}) {
     servers_[2].fails = {phase};
-    servers_[2].fault = absl::CancelledError("the push was answered by the sequencer");
+    servers_[2].fault = absl::CancelledError("the push was answered by the leader");
     servers_[2].on_fault = [&] {
       if (!dropped.HasBeenNotified()) dropped.Notify();
     };
@@ -526,7 +526,7 @@ TEST_F(StripedConnectionTest, TheSequencersAnswerCountsAlsoIfAnotherServerIsFast
   }
 }
 
-TEST_F(StripedConnectionTest, TheSequencersErrorSaysMore) {
+TEST_F(StripedConnectionTest, TheLeadersErrorSaysMore) {
   ASSERT_THAT(Join(1000), IsOk());
   absl::Notification dropped;
   servers_[0].fails = {CallPhase::kRead};
@@ -538,7 +538,7 @@ TEST_F(StripedConnectionTest, TheSequencersErrorSaysMore) {
   EXPECT_THAT(Pull(), IsError(Reason::kDraining, HasSubstr("going down")));
 }
 
-// The sequencer tells what another server misses, and may have no lanes itself.
+// The leader tells what another server misses, and may have no lanes itself.
 TEST_F(StripedConnectionTest, APushOfWhichALaneMayHaveLostAPartMayBeRepeated) {
   ASSERT_THAT(Join(1000), IsOk());
   servers_[0].fails = {CallPhase::kFinish};
@@ -551,7 +551,7 @@ TEST_F(StripedConnectionTest, APushOfWhichALaneMayHaveLostAPartMayBeRepeated) {
   EXPECT_THAT(Push(Counting(1000)).status(), IsError(Reason::kNotFinite, _));
 }
 
-TEST_F(StripedConnectionTest, OnlyTheSequencerAnswersAPush) {
+TEST_F(StripedConnectionTest, OnlyTheLeaderAnswersAPush) {
   ASSERT_THAT(Join(1000), IsOk());
   servers_[0].outcome.disposition = Disposition::kPartTaken;
   EXPECT_THAT(Push(Counting(1000)), HasCode(kInternal, _));
@@ -593,7 +593,7 @@ TEST_F(StripedConnectionTest, AllServersSendOneStep) {
   EXPECT_THAT(Pull(), HasCode(kInternal, _));
 }
 
-TEST_F(StripedConnectionTest, TheHeaderIsTheSequencers) {
+TEST_F(StripedConnectionTest, TheHeaderIsTheLeaders) {
   ASSERT_THAT(Join(1000), IsOk());
   for (FakeServer& server : servers_) server.header.not_modified = true;
   servers_[0].header.last = true;

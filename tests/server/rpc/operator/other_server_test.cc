@@ -12,8 +12,8 @@
 #include "common/base/parallel.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/replica/replica.h"
 #include "server/rpc/server.h"
-#include "server/shard/held_stripe.h"
 #include "sluice/v1/admin.pb.h"
 #include "sluice/v1/inspector.pb.h"
 #include "tests/testing/json.h"
@@ -37,20 +37,20 @@ class Second {
  public:
   explicit Second(const std::string& first, const std::string& token = "",
                   CredentialsSource credentials = nullptr)
-      : stripe_({1, 2}, SnapshotMemory::kPrivate, std::make_unique<Serial>(), Executors::Inline(),
-                [](const HolderReport&) {}) {
+      : replica_({1, 2}, SnapshotMemory::kPrivate, std::make_unique<Serial>(), Executors::Inline(),
+                 [](const ReplicaReport&) {}) {
     GrpcServerOptions options;
     options.address = *ParseAddress("127.0.0.1:0");
     options.token = token;
     options.credentials = std::move(credentials);
-    door_ = *StartStripeServer(options, first, stripe_);
+    door_ = *StartStripeServer(options, first, replica_);
   }
   ~Second() { door_->Shutdown(absl::ZeroDuration()); }
 
   std::string address() const { return door_->address().ToString(); }
 
  private:
-  HeldStripe stripe_;
+  Replica replica_;
   std::unique_ptr<GrpcServer> door_;
 };
 

@@ -1,4 +1,4 @@
-// The service Sequencer over a real connection, and a holder that is made of its messages.
+// The service Sequencer over a real connection, and a replica that is made of its messages.
 
 #include <grpcpp/grpcpp.h>
 
@@ -16,7 +16,7 @@
 #include "common/wire/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/rpc/servers/holder_links.h"
+#include "server/rpc/servers/replica_links.h"
 #include "sluice/v1/sequencer.grpc.pb.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/status.h"
@@ -30,8 +30,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr uint64_t kHolder = 7;  // nonces of processes
-constexpr uint64_t kSequencer = 9;
+constexpr uint64_t kReplica = 7;  // nonces of processes
+constexpr uint64_t kLeader = 9;
 constexpr absl::Duration kLease = absl::Seconds(10);
 
 using Stream = grpc::ClientReaderWriter<v1::HolderMessage, v1::SequencerMessage>;
@@ -74,11 +74,11 @@ class FollowTest : public ::testing::Test {
  protected:
   FollowTest() {
     links_.Listen(
-        [this](uint32_t holder, const HolderReport& report) {
+        [this](uint32_t replica, const ReplicaReport& report) {
           absl::MutexLock lock(&mu_);
-          heard_.emplace_back(holder, report);
+          heard_.emplace_back(replica, report);
         },
-        [this](const HolderLoss& loss) {
+        [this](const ReplicaLoss& loss) {
           absl::MutexLock lock(&mu_);
           lost_.push_back(loss.why);
         });
@@ -103,8 +103,8 @@ class FollowTest : public ::testing::Test {
     hello.set_job_id("job");
     hello.set_index(1);
     hello.set_servers(3);
-    hello.set_process_nonce(kHolder);
-    hello.set_address("unix:/holder");
+    hello.set_process_nonce(kReplica);
+    hello.set_address("unix:/replica");
     hello.set_version(kVersion);
     return message;
   }
@@ -114,8 +114,8 @@ class FollowTest : public ::testing::Test {
   }
   absl::Status Refused(const v1::HolderMessage& hello) { return Follow(hello)->End(); }
 
-  // What the link of holder 1 is told.
-  void Send(const HolderCommand& command) { links_.links()[0]->Send(command); }
+  // What the link of replica 1 is told.
+  void Send(const ReplicaCommand& command) { links_.links()[0]->Send(command); }
   void OpenSmallModel() {
     Send(OpenModel{std::make_shared<const Layout>(ParametersOnly(100)), {SgdOptions()}});
   }
@@ -149,11 +149,11 @@ class FollowTest : public ::testing::Test {
   }
 
   absl::Mutex mu_;
-  std::vector<std::pair<uint32_t, HolderReport>> heard_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::pair<uint32_t, ReplicaReport>> heard_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mu_);
   FakeClock clock_;
-  HolderLinks links_{{"job", 3, Incarnation(4), SessionId(9000), ProcessNonce(kSequencer), kLease},
-                     clock_};
+  ReplicaLinks links_{{"job", 3, Incarnation(4), SessionId(9000), ProcessNonce(kLeader), kLease},
+                      clock_};
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Sequencer::Stub> stub_;
@@ -165,7 +165,7 @@ TEST_F(FollowTest, TellsWhoItIsAndWhatItSent) {
   const v1::SequencerMessage hello = call->Read();
   EXPECT_EQ(hello.number(), 0u);
   EXPECT_EQ(hello.hello().job_id(), "job");
-  EXPECT_EQ(hello.hello().process_nonce(), kSequencer);
+  EXPECT_EQ(hello.hello().process_nonce(), kLeader);
   EXPECT_EQ(hello.hello().incarnation(), 4u);
   EXPECT_EQ(hello.hello().session_base(), 9000u);
   const v1::SequencerMessage first = call->Read();
@@ -207,7 +207,7 @@ TEST_F(FollowTest, HearsEachReportOnceAndInOrder) {
   EXPECT_THAT(Heard(3), ElementsAre(11, 12, 13));
 }
 
-TEST_F(FollowTest, DescribesEachServerAndWhatHoldersTell) {
+TEST_F(FollowTest, DescribesEachServerAndWhatReplicasTell) {
   links_.SetAddress("unix:/first");
   const auto call = Follow(Hello());
   call->Read();
@@ -236,7 +236,7 @@ TEST_F(FollowTest, DescribesEachServerAndWhatHoldersTell) {
   const std::vector<ServerStatus> servers = links_.Describe();
   ASSERT_THAT(servers, SizeIs(3));
   EXPECT_EQ(servers[0].address, "unix:/first");
-  EXPECT_EQ(servers[1].address, "unix:/holder");
+  EXPECT_EQ(servers[1].address, "unix:/replica");
   EXPECT_TRUE(servers[1].connected);
   EXPECT_EQ(servers[1].unchanged, absl::Seconds(3));
   TableStatus expected;
@@ -280,7 +280,7 @@ TEST_F(FollowTest, CutsALargeModel) {
 
 // ---- Refusals ----
 
-TEST_F(FollowTest, RefusesAForeignHolder) {
+TEST_F(FollowTest, RefusesAForeignReplica) {
   v1::HolderMessage hello = Hello();
   hello.mutable_hello()->set_job_id("other");
   EXPECT_THAT(Refused(hello), IsError(Reason::kWrongJob, HasSubstr("runs the job job, not")));
@@ -291,7 +291,7 @@ TEST_F(FollowTest, RefusesAForeignHolder) {
   hello.mutable_hello()->set_version("0.0.1");
   EXPECT_THAT(Refused(hello), IsError(Reason::kVersionMismatch, HasSubstr("0.0.1")));
   hello = Hello();
-  hello.mutable_hello()->set_sequencer_nonce(kSequencer + 1);
+  hello.mutable_hello()->set_sequencer_nonce(kLeader + 1);
   EXPECT_THAT(Refused(hello), IsError(Reason::kNotInitialized, HasSubstr("started again")));
   EXPECT_FALSE(links_.states()[0].connected);
 }
@@ -316,7 +316,7 @@ TEST_F(FollowTest, RefusesASecondProcessWithTheSameIndex) {
   const auto first = Follow(Hello());
   first->Read();
   v1::HolderMessage hello = Hello();
-  hello.mutable_hello()->set_process_nonce(kHolder + 1);
+  hello.mutable_hello()->set_process_nonce(kReplica + 1);
   // It may be the same server, started again before its end was seen.
   for (const absl::Duration passes : {absl::ZeroDuration(), absl::Milliseconds(1999)}) {
     clock_.Advance(passes);
@@ -330,7 +330,7 @@ TEST_F(FollowTest, RefusesASecondProcessWithTheSameIndex) {
   EXPECT_THAT(lost(), IsEmpty());
 }
 
-TEST_F(FollowTest, AHolderThatCameBackEmptyIsLost) {
+TEST_F(FollowTest, AReplicaThatCameBackEmptyIsLost) {
   auto call = Follow(Hello());
   call->Read();
   OpenSmallModel();
@@ -339,7 +339,7 @@ TEST_F(FollowTest, AHolderThatCameBackEmptyIsLost) {
   Heard(1);
   call->Cancel();
   v1::HolderMessage hello = Hello();
-  hello.mutable_hello()->set_process_nonce(kHolder + 1);
+  hello.mutable_hello()->set_process_nonce(kReplica + 1);
   absl::Status refused = Refused(hello);
   while (absl::StrContains(refused.message(), "not ended yet")) refused = Refused(hello);
   EXPECT_THAT(refused, HasCode(absl::StatusCode::kUnavailable, HasSubstr("which may return")));
@@ -350,26 +350,26 @@ TEST_F(FollowTest, AHolderThatCameBackEmptyIsLost) {
   EXPECT_THAT(Refused(hello), IsError(Reason::kNotInitialized, HasSubstr("was started again")));
 }
 
-TEST_F(FollowTest, AHolderThatIsAwayForLongerThanTheLeaseIsLost) {
+TEST_F(FollowTest, AReplicaThatIsAwayForLongerThanTheLeaseIsLost) {
   auto call = Follow(Hello());
   call->Read();
   OpenSmallModel();
   EXPECT_EQ(links_.Away(), "");
   call->Cancel();
   AwaitAway();
-  EXPECT_EQ(links_.Away(), "server 1 of 3, at unix:/holder, is away");
+  EXPECT_EQ(links_.Away(), "server 1 of 3, at unix:/replica, is away");
   clock_.Advance(kLease);
   links_.Tick();
   EXPECT_THAT(lost(), IsEmpty());
   clock_.Advance(absl::Milliseconds(1));
   links_.Tick();
   links_.Tick();
-  EXPECT_THAT(lost(), ElementsAre("server 1 of 3, at unix:/holder, has been away for longer than "
+  EXPECT_THAT(lost(), ElementsAre("server 1 of 3, at unix:/replica, has been away for longer than "
                                   "the lease of 10s, and its part of the parameters is lost; the "
                                   "job cannot go on"));
 }
 
-TEST_F(FollowTest, AHolderThatIsConnectedOrWasToldNothingIsNotLost) {
+TEST_F(FollowTest, AReplicaThatIsConnectedOrWasToldNothingIsNotLost) {
   auto call = Follow(Hello());
   call->Read();
   call->Cancel();
@@ -385,7 +385,7 @@ TEST_F(FollowTest, AHolderThatIsConnectedOrWasToldNothingIsNotLost) {
   EXPECT_THAT(lost(), IsEmpty());
 }
 
-TEST_F(FollowTest, AHolderThatBreaksTheProtocolIsLost) {
+TEST_F(FollowTest, AReplicaThatBreaksTheProtocolIsLost) {
   const auto call = Follow(Hello());
   call->Read();
   OpenSmallModel();
@@ -411,7 +411,7 @@ TEST_F(FollowTest, NamesTheServerThatHasNotCome) {
   hello.mutable_hello()->set_address("unix:/second");
   const auto other = Follow(hello);
   other->Read();
-  EXPECT_THAT(*links_.Addresses(), ElementsAre("unix:/first", "unix:/holder", "unix:/second"));
+  EXPECT_THAT(*links_.Addresses(), ElementsAre("unix:/first", "unix:/replica", "unix:/second"));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ StepOrder PrepareOrder() {
   return order;
 }
 
-std::vector<HolderCommand> AllCommands() {
+std::vector<ReplicaCommand> AllCommands() {
   StepOrder scale;
   scale.kind = StepOrder::Kind::kScale;
   scale.trust = {{0.5f, 1e-9f}, true};
@@ -67,7 +67,7 @@ std::vector<HolderCommand> AllCommands() {
 }
 
 TEST(CommandMessagesTest, ComeBackAsTheyWere) {
-  for (const HolderCommand& command : AllCommands()) {
+  for (const ReplicaCommand& command : AllCommands()) {
     const v1::SequencerMessage message = ToProto(command);
     const auto back = FromProto(message);
     ASSERT_THAT(back, IsOk());
@@ -80,15 +80,15 @@ absl::Status RefusalOf(const v1::SequencerMessage& message) { return FromProto(m
 
 TEST(CommandMessagesTest, NameTheFieldThatIsForged) {
   EXPECT_THAT(RefusalOf({}), IsError(Reason::kBadArgument, HasSubstr("field message")));
-  v1::SequencerMessage message = ToProto(HolderCommand(PrepareOrder()));
+  v1::SequencerMessage message = ToProto(ReplicaCommand(PrepareOrder()));
   for (const float divisor : {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
     message.mutable_step_order()->set_divisor(divisor);
     EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field divisor")));
   }
-  message = ToProto(HolderCommand(PrepareOrder()));
+  message = ToProto(ReplicaCommand(PrepareOrder()));
   message.mutable_step_order()->set_learning_rates(1, -1);
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("learning_rates")));
-  message = ToProto(HolderCommand(PrepareOrder()));
+  message = ToProto(ReplicaCommand(PrepareOrder()));
   message.mutable_step_order()->mutable_running_means(0)->set_decay(2);
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("have decay 2")));
   message.mutable_step_order()->set_kind(v1::StepOrder::KIND_UNSPECIFIED);
@@ -116,24 +116,24 @@ TEST(ReportMessagesTest, ComeBackAsTheyWere) {
   HaveReport whole = {PushId(6), absl::OkStatus(), 2.5, 12};
   StripeReport carried = {{1, 2}, {7, 8}, {{3, 4}, {5, 6}}, 7, BadRow{1, ~RowId{0}},
                           {0.5f}, {9, 10}};
-  for (const HolderReport& report :
-       std::vector<HolderReport>{have, whole, carried, LoadedReport{absl::OkStatus(), Step(8)},
-                                 LoadedReport{absl::DataLossError("torn"), Step()},
-                                 JournalReport{Step(8), absl::OkStatus()},
-                                 JournalReport{Step(8), absl::ResourceExhaustedError("full")},
-                                 SavedReport{Step(8), absl::OkStatus(), 9},
-                                 SavedReport{Step(8), absl::ResourceExhaustedError("full"), 0},
-                                 SummaryReport{4, {}}, Summary()}) {
+  for (const ReplicaReport& report :
+       std::vector<ReplicaReport>{have, whole, carried, LoadedReport{absl::OkStatus(), Step(8)},
+                                  LoadedReport{absl::DataLossError("torn"), Step()},
+                                  JournalReport{Step(8), absl::OkStatus()},
+                                  JournalReport{Step(8), absl::ResourceExhaustedError("full")},
+                                  SavedReport{Step(8), absl::OkStatus(), 9},
+                                  SavedReport{Step(8), absl::ResourceExhaustedError("full"), 0},
+                                  SummaryReport{4, {}}, Summary()}) {
     const v1::HolderMessage message = ToProto(report);
     const auto back = FromProto(message);
     ASSERT_THAT(back, IsOk());
     EXPECT_EQ(ToProto(*back).SerializeAsString(), message.SerializeAsString());
   }
-  const auto back = FromProto(ToProto(HolderReport(have)));
+  const auto back = FromProto(ToProto(ReplicaReport(have)));
   EXPECT_THAT(std::get<HaveReport>(*back).refused, IsError(Reason::kNotFinite, "NaN at 3"));
-  const auto digested = FromProto(ToProto(HolderReport(carried)));
+  const auto digested = FromProto(ToProto(ReplicaReport(carried)));
   EXPECT_EQ(std::get<StripeReport>(*digested).digests, carried.digests);
-  const auto summarized = FromProto(ToProto(HolderReport(Summary())));
+  const auto summarized = FromProto(ToProto(ReplicaReport(Summary())));
   const TensorPart& part = std::get<SummaryReport>(*summarized).part;
   ASSERT_EQ(part.units.size(), 2u);
   EXPECT_EQ(part.units[1].deviations, 4.5);
@@ -157,7 +157,7 @@ TEST(ReportMessagesTest, NameTheFieldThatIsForged) {
 
 TEST(ReportMessagesTest, NameTheNumberOfATensorThatIsForged) {
   const auto forged = [](const std::function<void(v1::UnitStatistics&)>& forge) {
-    v1::HolderMessage message = ToProto(HolderReport(Summary()));
+    v1::HolderMessage message = ToProto(ReplicaReport(Summary()));
     forge(*message.mutable_summary()->mutable_units(1));
     return FromProto(message).status();
   };
@@ -170,7 +170,7 @@ TEST(ReportMessagesTest, NameTheNumberOfATensorThatIsForged) {
   EXPECT_THAT(forged([](auto& unit) { unit.set_mean(std::nan("")); }), names("field mean"));
   EXPECT_THAT(forged([](auto& unit) { unit.set_deviations(-1); }), names("field deviations"));
   EXPECT_THAT(forged([](auto& unit) { unit.set_squares(-1); }), names("field squares"));
-  v1::HolderMessage message = ToProto(HolderReport(Summary()));
+  v1::HolderMessage message = ToProto(ReplicaReport(Summary()));
   message.mutable_summary()->set_values(2, std::nanf(""));
   EXPECT_THAT(FromProto(message), names("field values"));
 }

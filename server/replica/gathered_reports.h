@@ -1,0 +1,51 @@
+// Gathers the reports of all replicas, for the leader: a push has arrived, an order is carried
+// out, and a step is durable, when every replica has said so. A push is refused when one has.
+
+#ifndef SLUICE_SERVER_REPLICA_GATHERED_REPORTS_H_
+#define SLUICE_SERVER_REPLICA_GATHERED_REPORTS_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/base/ids.h"
+#include "server/replica/replica_commands.h"
+
+namespace sluice {
+
+// Externally synchronized. Replicas are numbered from 0. It counts replicas, and not reports: one
+// that reports again changes nothing.
+class GatheredReports {
+ public:
+  explicit GatheredReports(uint32_t replicas) : carried_(replicas) {}
+
+  // The push is admitted. Reports on others count for nothing.
+  void Await(PushId push) { parts_.try_emplace(push); }
+  // It is dropped, or its session has ended.
+  void Forget(PushId push) { parts_.erase(push); }
+  // Returns the report on the whole push once: when the last replica has its part, with the norm
+  // over all parts if all measured it, and the sum of their bytes. Or when the first replica
+  // refuses its part, with the error, without a norm, and with the bytes that were reported. Others
+  // may not have had their parts then, so drop the push there.
+  absl::optional<HaveReport> Take(uint32_t replica, const HaveReport& report);
+
+  // Returns the reports of all replicas on the latest order, when the last one has come.
+  absl::optional<std::vector<StripeReport>> Take(uint32_t replica, const StripeReport& report);
+
+  // The first replica that has not reported on the latest order.
+  uint32_t FirstMissing() const;
+
+ private:
+  using Parts = std::map<uint32_t, HaveReport>;  // by replica
+
+  uint32_t replicas() const { return static_cast<uint32_t>(carried_.size()); }
+
+  std::vector<absl::optional<StripeReport>> carried_;
+  std::map<PushId, Parts> parts_;  // of pushes that are awaited
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_REPLICA_GATHERED_REPORTS_H_

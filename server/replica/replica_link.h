@@ -1,0 +1,21 @@
+// The leader's link to one replica.
+
+#ifndef SLUICE_SERVER_REPLICA_REPLICA_LINK_H_
+#define SLUICE_SERVER_REPLICA_REPLICA_LINK_H_
+
+#include "server/replica/replica_commands.h"
+
+namespace sluice {
+
+// One thread at a time calls it. Reports come to whom the link was made with.
+class ReplicaLink {
+ public:
+  virtual ~ReplicaLink() = default;
+
+  // Appends a command to the replica's log. A link to another server does not wait for it.
+  virtual void Send(const ReplicaCommand& command) = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_REPLICA_REPLICA_LINK_H_

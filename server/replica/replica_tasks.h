@@ -1,0 +1,72 @@
+// Carries out the commands of the leader's log that work on a stripe: steps, checkpoints, the
+// journal, and tensors that somebody looks at.
+//
+// Arithmetic runs on an executor, in the order of the commands, so that pushes are admitted and
+// pulls released meanwhile. Snapshots are published at once: the leader publishes a step when all
+// have reported that it is made, so no task that came before looks at a later one. Files are
+// written on another executor, in the same order, so that no step waits for the disk.
+
+#ifndef SLUICE_SERVER_REPLICA_REPLICA_TASKS_H_
+#define SLUICE_SERVER_REPLICA_REPLICA_TASKS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/base/executor.h"
+#include "server/replica/replica_commands.h"
+#include "server/replica/server_stripe.h"
+#include "server/replica/stripe_storage.h"
+#include "server/replica/worker_calls.h"
+#include "server/state/step_journal.h"
+
+namespace sluice {
+
+// One thread calls Do(), in the log's order.
+class ReplicaTasks {
+ public:
+  // All outlive it. Without `storage`, commands on checkpoints fail. `report` is called by the
+  // executors, by the journal's thread, or by the thread that executes a command.
+  ReplicaTasks(ServerStripe& stripe, ReportListener report, StripeStorage* storage,
+               Executor& arithmetic, Executor& files);
+  // Waits for the tasks, and ends the journal. No command may come any more.
+  void Drain();
+
+  void Do(const OpenModel& command, StripePlace place);
+  void Do(const LoadCheckpoint& command);
+  void Do(const ReplayStep& command);
+  void Do(const BeginJournal& command);
+  void Do(const TakeParameters& command);
+  void Do(const AddPush& command);
+  void Do(const StepOrder& order);
+  void Do(const PublishStep& command);
+  void Do(const TakeCheckpoint& command);
+  void Do(const KeepCheckpoints& command);
+  void Do(const SummarizeTensor& command);
+
+ private:
+  absl::StatusOr<Step> Load(const LoadCheckpoint& command);
+  absl::Status LoadSum(const ReplayStep& command);
+  void EndStep(Step step);
+  void Save(const TakeCheckpoint& command, const StripeCheckpoint& checkpoint,
+            const absl::Status& replayed);
+
+  ServerStripe& stripe_;
+  const ReportListener report_;
+  StripeStorage* const storage_;
+  Executor& arithmetic_;
+  Executor& files_;
+  std::shared_ptr<const Layout> whole_;  // of the vector, once the model is open
+  // Only tasks of `arithmetic` use these.
+  std::unique_ptr<StepJournal> journal_;  // or null
+  Incarnation incarnation_;               // of the journal
+  bool made_ = false;                     // the latest order of the step is kMake
+  absl::optional<uint64_t> expected_;     // the checksum of a step that is made again
+  absl::Status replayed_;                 // why steps could not be made again, or OK
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_REPLICA_REPLICA_TASKS_H_

@@ -1,0 +1,51 @@
+// What the parts of a Shard share: what is decided, whom it is told, and the mutex of both. Whoever
+// decides holds the mutex until the other servers are told, so that all have the commands in the
+// order of the decisions.
+
+#ifndef SLUICE_SERVER_SHARD_JOB_STATE_H_
+#define SLUICE_SERVER_SHARD_JOB_STATE_H_
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "server/shard/checkpoint_requests.h"
+#include "server/shard/coordinator.h"
+#include "server/shard/replica_group.h"
+#include "server/state/completions.h"
+#include "server/state/shard_options.h"
+
+namespace sluice {
+
+struct JobState {
+  // The arguments are those of Coordinator.
+  JobState(const ShardOptions& options, const Clock& clock_, JobListener owner, PullRelease release)
+      : clock(clock_), coordinator(options, clock_, std::move(owner), std::move(release)) {}
+
+  // Of its worker or observer; empty if the session is unknown.
+  std::string NameOf(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Takes a checkpoint for the one who wants them at regular steps, if there is one and the other
+  // servers have written the one before. There are parameters.
+  void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Answers `await_end` if the end of training is saved, or cannot be, or takes too long.
+  void AnswerIfEndIsSaved(Completions* completions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  const Clock& clock;
+  mutable absl::Mutex mu;
+  ReplicaGroup others ABSL_GUARDED_BY(mu);
+  Coordinator coordinator ABSL_GUARDED_BY(mu);
+  CheckpointRequests checkpoints ABSL_GUARDED_BY(mu);
+  // Who waits for the end to be saved, and since when the first does.
+  std::vector<std::function<void(const absl::Status&)>> await_end ABSL_GUARDED_BY(mu);
+  absl::Time await_end_since ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SHARD_JOB_STATE_H_

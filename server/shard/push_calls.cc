@@ -1,0 +1,266 @@
+#include "server/shard/push_calls.h"
+
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+// `norm` is the gradient's, if it was measured.
+absl::Status CheckNorm(absl::optional<double> norm, const Guards& guards) {
+  if (!norm.has_value() || *norm <= *guards.max_push_norm) return absl::OkStatus();
+  return MakeError(Reason::kNormTooLarge,
+                   absl::StrCat("the gradient's norm is ", *norm, ", this server takes at most ",
+                                *guards.max_push_norm, "; look for the batch that caused it"));
+}
+
+PushName PushNameOf(const PushHeader& header) {
+  return {header.session, header.sequence, header.attempt};
+}
+
+}  // namespace
+
+// ---- Offers of initial parameters ----
+
+absl::StatusOr<absl::optional<InitializeOutcome>> PushCalls::JudgeOffer(SessionId session,
+                                                                        uint32_t attempt) {
+  absl::MutexLock lock(&job_.mu);
+  const auto answer = job_.coordinator.BeginInitialize(session);
+  const bool answered = !answer.ok() || answer->has_value();
+  if (answered) job_.others.Pass({session, Sequence(), attempt});
+  return answer;
+}
+
+absl::StatusOr<InitializeStart> PushCalls::BeginOffer(SessionId session, uint32_t attempt) {
+  const auto answer = JudgeOffer(session, attempt);
+  if (!answer.ok()) return answer.status();
+  InitializeStart start;
+  if (answer->has_value()) {
+    start.answer = **answer;
+    return start;
+  }
+  absl::MutexLock lock(&job_.mu);
+  const PushName name = {session, Sequence(), attempt};
+  const absl::Status begun = job_.others.Begin(name);
+  if (!begun.ok()) return begun;
+  const PushId id = job_.coordinator.NameOffer();
+  PushHeader header;
+  header.session = session;
+  header.attempt = attempt;
+  start.parameters = stripe_.Begin(id, header, std::make_shared<std::atomic<uint64_t>>(0), false);
+  job_.others.Admit({id, name});
+  return start;
+}
+
+PushId PushCalls::FinishOffer(std::unique_ptr<PendingPush> parameters, InitializeCallback done) {
+  const HaveReport own = stripe_.End(*parameters, absl::OkStatus(), false);
+  CompletingLock lock(&job_.mu);
+  if (own.refused.ok()) stripe_.Keep(std::move(parameters));
+  // Copying takes a time that grows with the model, so neither gRPC's thread nor a link's does it.
+  const auto gathered = [this, done = std::move(done)](const HaveReport& whole) {
+    executors_.arrivals->Run([this, whole, done] { OnOfferGathered(whole, done); });
+  };
+  job_.others.FinishOwn(own, gathered, lock.completions());
+  return own.push;
+}
+
+void PushCalls::OnOfferGathered(const HaveReport& whole, const InitializeCallback& done) {
+  std::unique_ptr<PendingPush> offer = stripe_.Drop(whole.push);
+  done(whole.refused.ok() ? Adopt(std::move(offer), whole.bytes) : whole.refused);
+}
+
+absl::StatusOr<InitializeOutcome> PushCalls::Adopt(std::unique_ptr<PendingPush> offer,
+                                                   uint64_t bytes) {
+  Step step;
+  {
+    absl::MutexLock lock(&job_.mu);
+    step = job_.coordinator.step();
+  }
+  std::shared_ptr<Snapshot> first = stripe_.MakeFirst(*offer, step);
+  InitializeOutcome outcome;
+  {
+    CompletingLock lock(&job_.mu);
+    job_.coordinator.CountReceived(bytes);
+    const auto session = job_.coordinator.roster().sessions().Find(offer->header().session);
+    if (!session.ok()) {
+      job_.others.Drop(offer->id());  // it was whole when the session ended, so the others kept it
+      return session.status();
+    }
+    outcome.accepted = !job_.coordinator.initialized();
+    outcome.step = job_.coordinator.step();
+    if (outcome.accepted) {
+      job_.others.TakeParameters(offer->id(), outcome.step);
+      stripe_.Start(std::move(first));
+      job_.coordinator.OnInitialized(lock.completions());
+      job_.RequestPeriodicCheckpoint();
+    } else {
+      job_.others.Drop(offer->id());
+    }
+  }
+  steps_.Advance();
+  return outcome;
+}
+
+void PushCalls::AbandonOffer(std::unique_ptr<PendingPush> parameters) {
+  absl::MutexLock lock(&job_.mu);
+  job_.others.Drop(parameters->id());
+}
+
+// ---- Pushes ----
+
+PushId PushCalls::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                        std::function<void()> cancel) {
+  CompletingLock lock(&job_.mu);
+  PushName name = header.ok() ? PushNameOf(*header) : PushName();
+  const absl::Status begun = job_.others.Begin(name);
+  if (!begun.ok()) name = PushName();
+  auto admit = [this, name, start = std::move(start)](const absl::StatusOr<Admission>& admission) {
+    TellReplicas(name, admission);
+    if (!admission.ok()) return start(admission.status());
+    if (admission->push == PushId()) return start(PushStart{nullptr, admission->answer});
+    start(PushStart{stripe_.Begin(admission->push, admission->header, admission->arrived,
+                                  admission->begins_sum),
+                    {}});
+  };
+  if (!begun.ok()) {
+    return job_.coordinator.BeginPush(begun, std::move(admit), std::move(cancel),
+                                      lock.completions());
+  }
+  return job_.coordinator.BeginPush(header, std::move(admit), std::move(cancel),
+                                    lock.completions());
+}
+
+// If the session has ended meanwhile, the replicas hear of that.
+void PushCalls::TellReplicas(const PushName& name, const absl::StatusOr<Admission>& admission) {
+  absl::MutexLock lock(&job_.mu);
+  if (admission.ok() && admission->push != PushId()) {
+    job_.others.Admit(
+        {admission->push, name, options_.guards.max_push_norm.has_value(), admission->begins_sum});
+  } else {
+    job_.others.Pass(name);
+  }
+}
+
+bool PushCalls::Cancel(PushId id) {
+  absl::MutexLock lock(&job_.mu);
+  return job_.coordinator.CancelPush(id);
+}
+
+PushId PushCalls::Finish(std::unique_ptr<PendingPush> push, PushCallback done) {
+  HaveReport own = stripe_.End(*push, absl::OkStatus(), false);
+  if (own.refused.ok()) own.refused = CheckMeans(push->header());
+  const PushId id = push->id();
+  PushCallback answer = ReportingAttachments(push->header(), std::move(done));
+  if (!options_.guards.max_push_norm.has_value() || !own.refused.ok()) {
+    Gather(std::move(push), own, std::move(answer));
+    return id;
+  }
+  const auto shared = std::make_shared<std::unique_ptr<PendingPush>>(std::move(push));
+  auto measure = [this, shared, own, answer = std::move(answer)]() mutable {
+    own.norm = (*shared)->ParameterNorm();
+    Gather(std::move(*shared), own, answer);
+  };
+  steps_.IsLarge() ? executors_.arrivals->Run(measure) : measure();
+  return id;
+}
+
+absl::Status PushCalls::CheckMeans(const PushHeader& header) const {
+  if (header.running_means == nullptr) return absl::OkStatus();
+  std::shared_ptr<const Layout> layout;
+  {
+    absl::MutexLock lock(&job_.mu);
+    layout = job_.coordinator.roster().layout();
+  }
+  return CheckFits(*header.running_means, *layout);
+}
+
+// The part of this server is here, or refused.
+void PushCalls::Gather(std::unique_ptr<PendingPush> push, const HaveReport& own,
+                       PushCallback done) {
+  Arrival arrival = {push->id(), push->header(), own.bytes, std::move(done), {}};
+  if (!own.refused.ok()) push = nullptr;
+  auto gathered = [this, arrival = std::move(arrival)](const HaveReport& whole) mutable {
+    OnGathered(std::move(arrival), whole);
+  };
+  CompletingLock lock(&job_.mu);
+  if (push != nullptr) stripe_.Keep(std::move(push));
+  job_.others.FinishOwn(own, std::move(gathered), lock.completions());
+}
+
+void PushCalls::OnGathered(Arrival arrival, const HaveReport& whole) {
+  arrival.bytes = whole.bytes;
+  arrival.refused = whole.refused.ok() ? CheckNorm(whole.norm, options_.guards) : whole.refused;
+  std::unique_ptr<PendingPush> refused;
+  {
+    absl::MutexLock lock(&job_.mu);
+    if (!arrival.refused.ok()) {
+      refused = stripe_.Drop(arrival.push);
+      job_.others.Drop(arrival.push);
+    }
+    job_.coordinator.Queue(std::move(arrival));
+  }
+  refused = nullptr;  // its memory is free before others are told
+  steps_.Advance();
+}
+
+bool PushCalls::CancelGathering(PushId id) {
+  std::unique_ptr<PendingPush> own;
+  Completions completions;
+  {
+    absl::MutexLock lock(&job_.mu);
+    if (!job_.others.Cancel(id)) return false;
+    own = stripe_.Drop(id);
+    const bool offer = own->header().sequence == Sequence();
+    if (!offer) {
+      job_.coordinator.AbandonPush(own->header().session, own->bytes(), Abandoned::kAborted,
+                                   &completions);
+    }
+  }
+  own = nullptr;
+  completions.Run();
+  return true;
+}
+
+// Attachments are reported once: a repeated push has another disposition. A push is answered when
+// the program has taken its attachments, so its worker waits for a slow program.
+PushCallback PushCalls::ReportingAttachments(const PushHeader& header, PushCallback done) {
+  if (header.attachments == nullptr || options_.on_attachments == nullptr) return done;
+  std::string worker;
+  {
+    absl::MutexLock lock(&job_.mu);
+    worker = job_.NameOf(header.session);
+  }
+  return [this, worker, step = header.step, attachments = header.attachments,
+          done = std::move(done)](const absl::StatusOr<PushOutcome>& outcome) {
+    const bool counted = outcome.ok() && (outcome->disposition == Disposition::kAccepted ||
+                                          outcome->disposition == Disposition::kApplied);
+    if (!counted) return done(outcome);
+    executors_.hooks->Run([this, worker, step, attachments, done, outcome] {
+      options_.on_attachments(worker, step, *attachments);
+      done(outcome);
+    });
+  };
+}
+
+void PushCalls::Refuse(std::unique_ptr<PendingPush> push, const absl::Status& why,
+                       PushCallback done) {
+  const HaveReport own = {push->id(), why, absl::nullopt, push->bytes()};
+  Gather(std::move(push), own, std::move(done));
+}
+
+void PushCalls::Abandon(std::unique_ptr<PendingPush> push, Abandoned why) {
+  Completions completions;
+  {
+    absl::MutexLock lock(&job_.mu);
+    job_.others.Drop(push->id());
+    job_.coordinator.AbandonPush(push->header().session, push->bytes(), why, &completions);
+  }
+  push = nullptr;  // its memory is free before others are let in
+  completions.Run();
+}
+
+}  // namespace sluice

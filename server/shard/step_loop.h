@@ -1,0 +1,110 @@
+// Does what the Coordinator says is due: adds gradients, makes steps, takes checkpoints. It tells
+// all servers, waits for them, and reports back to the Coordinator.
+//
+// A thread that finds work due and nobody working has all of it done, in Advance(): by
+// executors.steps, or by itself if the model has at most kPartElements and no step is noted in a
+// file. With several servers it is executors.steps, which waits for the others. Arithmetic, journal
+// writes and callbacks run without the mutex.
+
+#ifndef SLUICE_SERVER_SHARD_STEP_LOOP_H_
+#define SLUICE_SERVER_SHARD_STEP_LOOP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/trace/trace.h"
+#include "server/aggregation/step_director.h"
+#include "server/replica/executors.h"
+#include "server/replica/server_stripe.h"
+#include "server/shard/job_state.h"
+#include "server/shard/next_action.h"
+#include "server/shard/step_stopwatch.h"
+#include "server/state/server_span.h"
+#include "server/state/step_journal.h"
+
+namespace sluice {
+
+// Any thread may call Advance(), Replay(), Digest() and IsLarge(). The setters are called before
+// several threads use the shard.
+class StepLoop {
+ public:
+  using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
+
+  // All outlive it; `trace` may be null.
+  StepLoop(JobState& job, ServerStripe& stripe, Executors& executors, Trace* trace,
+           const SpanListener& on_span);
+
+  void SetPump(Pump pump) { pump_ = std::move(pump); }  // see Shard::Lead()
+  void SetStepListener(std::function<void(Step)> listener) { step_listener_ = std::move(listener); }
+  void SetJournal(StepJournal* journal);
+  void KeepRemovedRows() { keeps_removed_rows_ = true; }  // checkpoints will need them
+  void SaveEndWith(CheckpointCallback save) { save_end_ = std::move(save); }
+
+  // These three are called with the mutex. The model is known: also opens the stripe, and tells the
+  // other servers.
+  void Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer);
+  bool is_open() const { return director_ != nullptr; }
+  void NoteRestored() { director_->NoteRestored(); }  // the optimizer has made steps before
+
+  // Has all work done that is due.
+  void Advance() ABSL_LOCKS_EXCLUDED(job_.mu);
+  // See Shard.
+  absl::Status Replay(const StepRecord& record, absl::Span<const float> sum,
+                      absl::Span<const TableSums> rows) ABSL_LOCKS_EXCLUDED(job_.mu);
+  absl::optional<uint32_t> Digest(absl::Duration longest) ABSL_LOCKS_EXCLUDED(job_.mu);
+  // Whether a step takes longer than another thread takes to wake up.
+  bool IsLarge() const ABSL_LOCKS_EXCLUDED(job_.mu);
+
+ private:
+  // An action, and the gradient of its contribution.
+  struct Work {
+    NextAction action;
+    std::unique_ptr<PendingPush> gradient;
+  };
+
+  bool StartAdvancing() ABSL_LOCKS_EXCLUDED(job_.mu);
+  bool StartAlone(absl::Duration longest) ABSL_LOCKS_EXCLUDED(job_.mu);
+  Work DecideNext() ABSL_LOCKS_EXCLUDED(job_.mu);
+  void DoAll(Work work) ABSL_LOCKS_EXCLUDED(job_.mu);
+  void Accumulate(Work work) ABSL_LOCKS_EXCLUDED(job_.mu);
+  void AddToSum(Work& work, bool last) ABSL_LOCKS_EXCLUDED(job_.mu);
+  void Apply(Work work) ABSL_LOCKS_EXCLUDED(job_.mu);
+  absl::optional<BadNumber> Make(const StepTerms& terms) ABSL_LOCKS_EXCLUDED(job_.mu);
+  std::vector<StripeReport> CarryOnAll(const StepOrder& order,
+                                       absl::Duration longest = absl::InfiniteDuration())
+      ABSL_LOCKS_EXCLUDED(job_.mu);
+  void LeaveOut(const BadNumber& bad, Step step) ABSL_LOCKS_EXCLUDED(job_.mu);
+  void AppendToJournal(const NextAction& action) ABSL_LOCKS_EXCLUDED(job_.mu);
+  // Returns the snapshot before, to be dropped with no lock held.
+  std::shared_ptr<const Snapshot> Publish(const NextAction& action, Completions* completions)
+      ABSL_LOCKS_EXCLUDED(job_.mu);
+  void MakeCheckpoint(const NextAction& action) ABSL_LOCKS_EXCLUDED(job_.mu);
+  absl::Status MakeAgain(const StepRecord& record, absl::Span<const float> sum,
+                         absl::Span<const TableSums> rows) ABSL_LOCKS_EXCLUDED(job_.mu);
+
+  JobState& job_;
+  ServerStripe& stripe_;
+  Executors& executors_;
+  Trace* const trace_;
+  Pump pump_;
+  std::function<void(Step)> step_listener_;
+  bool journals_ = false;
+  bool keeps_removed_rows_ = false;
+  CheckpointCallback save_end_;  // or null
+  bool advancing_ ABSL_GUARDED_BY(job_.mu) = false;
+  // Only the advancing thread uses them, once the model is known.
+  StepStopwatch stopwatch_;
+  std::unique_ptr<StepDirector> director_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SHARD_STEP_LOOP_H_
