@@ -164,8 +164,8 @@ def mutants(name, deps):
             testonly = True,
             srcs = ["//server/%s:%s_sources.cc" % (folder, folder)],
             outs = [copies[-1]],
-            cmd = "$(location mutate.sh) $< $@ " + " ".join([_quoted(text) for text in planted]),
-            tools = ["mutate.sh"],
+            cmd = "$(location mutate.py) $< $@ " + " ".join([_quoted(text) for text in planted]),
+            tools = ["mutate.py"],
         )
 
     # The copies are linked before the libraries: the linker then has no use for the archives' own objects.
