@@ -200,6 +200,21 @@ TEST_F(ShardExecutorsTest, AHookThatBlocksHoldsUpOnlyTheAnswerOfItsPush) {
   EXPECT_THAT(pushed.Wait(), Applied(1));
 }
 
+TEST_F(ShardExecutorsTest, AnOfferWhoseSessionEndsBeforeItIsTakenIsRefused) {
+  Make(3);
+  arrivals_->Hold();
+  const SessionId session = Join("a").value().session;
+  auto offer = shard_->BeginInitialize(session);
+  ASSERT_THAT(offer, IsOk());
+  ASSERT_THAT(offer->parameters->Add(ChunkOf(0, {2, 2, 2})), IsOk());
+  Answer<InitializeOutcome> offered;
+  shard_->FinishInitialize(std::move(offer->parameters), offered.Callback());
+  ASSERT_THAT(shard_->Leave(session, {}), IsOk());
+  EXPECT_TRUE(arrivals_->RunNext());
+  EXPECT_THAT(offered.Wait().status(), IsError(Reason::kUnknownSession, ::testing::_));
+  EXPECT_EQ(shard_->snapshot(), nullptr);
+}
+
 TEST_F(ShardExecutorsTest, AShardThatIsDestroyedFirstDoesTheWorkThatWaits) {
   Executors executors = Executors::OnThreads();
   Executor* const steps = executors.steps.get();
