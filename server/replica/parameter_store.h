@@ -84,12 +84,10 @@ class ParameterStore {
   // For what the rpc layer does with whole vectors, too. Drain them, when no calls come any more,
   // before what tasks use is destroyed: the journal, and what listeners and callbacks refer to.
   Executors& executors() { return executors_; }
-  Trace* trace() const { return trace_; }                   // null if there is none
-  const SpanListener& on_span() const { return on_span_; }  // may be null
-  const WireBytes& wire_bytes() const { return wire_bytes_; }
-  WireBytes& wire_bytes() { return wire_bytes_; }  // the rpc layer counts its messages
-  const ActivePulls& active_pulls() const { return active_pulls_; }
-  ActivePulls& active_pulls() { return active_pulls_; }  // it also says whose pulls it sends
+  Trace* trace() const { return trace_; }                      // null if there is none
+  const SpanListener& on_span() const { return on_span_; }     // may be null
+  WireBytes& wire_bytes() const { return wire_bytes_; }        // the rpc layer counts its messages
+  ActivePulls& active_pulls() const { return active_pulls_; }  // it also says whose pulls it sends
 
  protected:
   // Without `parallel` one thread does the arithmetic alone. `trace`, which may be null, outlives
@@ -113,8 +111,8 @@ class ParameterStore {
   Executors executors_;
   Trace* const trace_;
   const SpanListener on_span_;
-  WireBytes wire_bytes_;
-  ActivePulls active_pulls_;
+  mutable WireBytes wire_bytes_;
+  mutable ActivePulls active_pulls_;
 };
 
 }  // namespace sluice

@@ -161,7 +161,8 @@ void StepLoop::Apply(Work work) {
   absl::optional<BadNumber> bad;
   {
     const TraceSpan span(trace_, kStepsRow, "apply", stripe_.latest()->step);
-    bad = Make(work.action.terms);
+    bad = director_->Make(work.action.terms,
+                          [this](const StepOrder& order) { return CarryOnAll(order); });
   }
   if (bad.has_value()) LeaveOut(*bad, next);
   stopwatch_.OnApplied(work.action.waited);
@@ -195,10 +196,6 @@ std::shared_ptr<const Snapshot> StepLoop::Publish(const NextAction& action,
   job_.coordinator.OnApplied(director_->norms(), completions);
   if (job_.checkpoints.IsDue(job_.coordinator.step())) job_.RequestPeriodicCheckpoint();
   return before;
-}
-
-absl::optional<BadNumber> StepLoop::Make(const StepTerms& terms) {
-  return director_->Make(terms, [&](const StepOrder& order) { return CarryOnAll(order); });
 }
 
 // Waits for the other servers, at most so long.
@@ -297,7 +294,7 @@ absl::Status StepLoop::MakeAgain(const StepRecord& record, absl::Span<const floa
   }
   director_->Load(record.gradients, record.samples);
   stripe_.Load(sum, rows);
-  Make(record.terms);
+  director_->Make(record.terms, [this](const StepOrder& order) { return CarryOnAll(order); });
   const uint64_t checksum = stripe_.checksum();
   director_->Clear();
   stripe_.EndStep();

@@ -48,10 +48,9 @@ class StepLoop {
   void KeepRemovedRows() { keeps_removed_rows_ = true; }  // checkpoints will need them
   void SaveEndWith(CheckpointCallback save) { save_end_ = std::move(save); }
 
-  // These three are called with the mutex. The model is known: also opens the stripe, and tells the
+  // These two are called with the mutex. The model is known: also opens the stripe, and tells the
   // other servers.
   void Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer);
-  bool is_open() const { return director_ != nullptr; }
   void NoteRestored() { director_->NoteRestored(); }  // the optimizer has made steps before
 
   // Has all work done that is due.
@@ -77,7 +76,6 @@ class StepLoop {
   void Accumulate(Work work) ABSL_LOCKS_EXCLUDED(job_.mu);
   void AddToSum(Work& work, bool last) ABSL_LOCKS_EXCLUDED(job_.mu);
   void Apply(Work work) ABSL_LOCKS_EXCLUDED(job_.mu);
-  absl::optional<BadNumber> Make(const StepTerms& terms) ABSL_LOCKS_EXCLUDED(job_.mu);
   std::vector<StripeReport> CarryOnAll(const StepOrder& order,
                                        absl::Duration longest = absl::InfiniteDuration())
       ABSL_LOCKS_EXCLUDED(job_.mu);

@@ -136,7 +136,7 @@ MUTANTS = {
     "repeated_incarnation_forgotten": ("shard", "if ([[record.incarnation != incarnations_.current()]]) {\n    incarnations_ = IncarnationHistory(record.incarnation", "false"),
     "repeated_step_not_measured": ("replica", "const bool measures = [[journal_ != nullptr || loaded_]];", "journal_ != nullptr"),
     "repeated_sum_not_loaded": ("replica", "if (!sum.empty() || !rows.empty()) model_->Load(sum, rows);", ""),
-    "repeated_with_other_rules": ("shard", "Make([[record.terms]]);", "[&] { StepTerms terms = record.terms; terms.consistency = Consistency(); return terms; }()"),
+    "repeated_with_other_rules": ("shard", "director_->Make([[record.terms]],", "[&] { StepTerms terms = record.terms; terms.consistency = Consistency(); return terms; }()"),
     "samples_not_repeated": ("shard", "director_->Load(record.gradients, record.samples);", "director_->Load(record.gradients, record.gradients);"),
     "settings_not_repeated": ("shard", "RestoreSettings(record.terms.consistency, record.learning_rate);", ""),
     "step_in_memory_counted_late": ("shard", "if (!applying_) Settle(completions);", "Settle(completions);"),

@@ -16,16 +16,16 @@ LONGEST_FUNCTION = 60
 LONGEST_SOURCE = 800
 # Classes that are larger, with the number of their methods. A number is lowered when methods go, and never raised.
 LARGER = {
-    "Shard": 105,
     "Coordinator": 68,
+    "Shard": 64,
     "SessionTable": 56,
-    "HolderFollower": 50,
     "DurableDirectory": 48,
-    "HolderGroup": 40,
+    "ReplicaGroup": 40,
     "RowBucket": 39,
     "Roster": 36,
     "PushAdmission": 34,
-    "HeldStripe": 33,
+    "ServerStripe": 30,
+    "WorkerCalls": 29,
     "Server": 26,
     "ServerIncarnation": 26,
 }
