@@ -30,7 +30,7 @@ constexpr int kWorkers = 3;
 // The log line of a server at its start. It begins with the number of the main thread, which is
 // that of the process.
 constexpr char kFirstStarts[] = " ([0-9]+) server.cc:[0-9]+] job [0-9a-f]+: listening on";
-constexpr char kSecondStarts[] = " ([0-9]+) holder_server.cc:[0-9]+] server 1 of 3: listening on";
+constexpr char kSecondStarts[] = " ([0-9]+) replica_server.cc:[0-9]+] server 1 of 3: listening on";
 
 class SeveralServersTest : public ::testing::Test {
  protected:
