@@ -173,29 +173,28 @@ void StepLoop::Apply(Work work) {
   }
   if (journals_ && !given_up) AppendToJournal(work.action);
   director_->Clear();
-  stripe_.EndStep();
-  if (given_up) return;
+  if (!given_up) Publish(work.action, next);
+  stripe_.EndStep();  // frees the last gradient, after the answers
+}
+
+void StepLoop::Publish(const NextAction& action, Step next) {
   if (!keeps_removed_rows_) stripe_.ForgetRemovals(next);
   if (step_listener_) step_listener_(next);
   Completions completions;
-  // Dropping it may take long, and the next pushes need its memory.
-  Publish(work.action, &completions).reset();
-  completions.Run();
-}
-
-std::shared_ptr<const Snapshot> StepLoop::Publish(const NextAction& action,
-                                                  Completions* completions) {
   std::shared_ptr<const Snapshot> before;
-  absl::MutexLock lock(&job_.mu);
-  if (job_.others.stopped()) return before;
-  job_.others.Send(PublishStep());
-  if (action.contribution.has_value()) {
-    job_.coordinator.OnAccumulated(*action.contribution, completions);
+  {
+    absl::MutexLock lock(&job_.mu);
+    if (job_.others.stopped()) return;
+    job_.others.Send(PublishStep());
+    if (action.contribution.has_value()) {
+      job_.coordinator.OnAccumulated(*action.contribution, &completions);
+    }
+    before = stripe_.Publish();
+    job_.coordinator.OnApplied(director_->norms(), &completions);
+    if (job_.checkpoints.IsDue(job_.coordinator.step())) job_.RequestPeriodicCheckpoint();
   }
-  before = stripe_.Publish();
-  job_.coordinator.OnApplied(director_->norms(), completions);
-  if (job_.checkpoints.IsDue(job_.coordinator.step())) job_.RequestPeriodicCheckpoint();
-  return before;
+  before = nullptr;  // without the mutex, since that may take long; the next pushes need its memory
+  completions.Run();
 }
 
 // Waits for the other servers, at most so long.

@@ -81,9 +81,7 @@ class StepLoop {
       ABSL_LOCKS_EXCLUDED(job_.mu);
   void LeaveOut(const BadNumber& bad, Step step) ABSL_LOCKS_EXCLUDED(job_.mu);
   void AppendToJournal(const NextAction& action) ABSL_LOCKS_EXCLUDED(job_.mu);
-  // Returns the snapshot before, to be dropped with no lock held.
-  std::shared_ptr<const Snapshot> Publish(const NextAction& action, Completions* completions)
-      ABSL_LOCKS_EXCLUDED(job_.mu);
+  void Publish(const NextAction& action, Step next) ABSL_LOCKS_EXCLUDED(job_.mu);
   void MakeCheckpoint(const NextAction& action) ABSL_LOCKS_EXCLUDED(job_.mu);
   absl::Status MakeAgain(const StepRecord& record, absl::Span<const float> sum,
                          absl::Span<const TableSums> rows) ABSL_LOCKS_EXCLUDED(job_.mu);

@@ -86,7 +86,7 @@ MUTANTS = {
     "norm_of_one_stripe": ("replica", "squares += std::pow(part.norm.value_or(0), 2);", "squares = std::pow(part.norm.value_or(0), 2);"),
     "old_snapshot_published_elsewhere": ("replica", "snapshots_->Publish([[std::move(made.next)]]);", "made.current"),
     "orders_reported_for_others": ("replica", "if (!std::all_of(carried_.begin(), carried_.end(), is_there)) return absl::nullopt;", "for (auto& one : carried_) one = report;"),
-    "published_after_pulls": ("shard", "job_.others.Send(PublishStep());\n  if (action.contribution.has_value()) {\n    job_.coordinator.OnAccumulated(*action.contribution, completions);\n  }\n  before = stripe_.Publish();\n  job_.coordinator.OnApplied(director_->norms(), completions);", "if (action.contribution.has_value()) { job_.coordinator.OnAccumulated(*action.contribution, completions); } before = stripe_.Publish(); job_.coordinator.OnApplied(director_->norms(), completions); job_.others.Send(PublishStep());"),
+    "published_after_pulls": ("shard", "job_.others.Send(PublishStep());\n    if (action.contribution.has_value()) {\n      job_.coordinator.OnAccumulated(*action.contribution, &completions);\n    }\n    before = stripe_.Publish();\n    job_.coordinator.OnApplied(director_->norms(), &completions);", "if (action.contribution.has_value()) { job_.coordinator.OnAccumulated(*action.contribution, &completions); } before = stripe_.Publish(); job_.coordinator.OnApplied(director_->norms(), &completions); job_.others.Send(PublishStep());"),
     "pulls_wait_after_drop": ("replica", "EndPulls(session, command.pull, PullDropped(), Always, lock.completions());", ""),
     "refusal_not_told_to_others": ("shard", "if (!whole->refused.ok()) Send(DropPush{report.push, push->second.name});", ""),
     "refused_pull_not_dropped": ("shard", "if (!result.ok()) DropPull(name);", ""),
@@ -97,7 +97,7 @@ MUTANTS = {
     "whole_without_one_part": ("replica", "parts->second.size() < [[replicas()]]", "replicas() - 1"),
     # Returns of several servers.
     "checkpoint_counts_when_one_has_saved": ("shard", "if (checkpoint->Set(replica, checksum)) break;", "bool first = false; for (uint32_t any = 1; any < replicas(); ++any) first = checkpoint->Set(any, checksum) || first; if (first) break;"),
-    "given_up_step_is_lost": ("shard", "[[if (given_up) return;]]", ""),
+    "given_up_step_is_lost": ("shard", "if ([[!given_up]]) Publish(work.action, next);", "true"),
     "gradients_of_lost_steps_count": ("shard", "IncarnationHistory(options_.incarnation, earlier, [[step_.number()]])", "step_.number().Next().Next()"),
     "joins_before_all_have_loaded": ("shard", "loading_.erase(replica);", "loading_.clear();"),
     "kept_checkpoints_not_told": ("shard", "job_.others.Send(sluice::KeepCheckpoints{std::move(keep)});", ""),
