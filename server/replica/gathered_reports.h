@@ -1,5 +1,5 @@
-// Gathers the reports of all replicas, for the leader: a push has arrived, an order is carried
-// out, and a step is durable, when every replica has said so. A push is refused when one has.
+// Gathers the reports of all replicas, for the leader: a push has arrived, and an order is
+// carried out, when every replica has said so. A push is refused when one has.
 
 #ifndef SLUICE_SERVER_REPLICA_GATHERED_REPORTS_H_
 #define SLUICE_SERVER_REPLICA_GATHERED_REPORTS_H_

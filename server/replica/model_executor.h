@@ -1,8 +1,8 @@
 // The arithmetic of a step on all that one server holds: its stripe of the vector, and the rows of
 // its buckets of the model's tables. It carries out each order on both, and reports for both.
 //
-// One thread at a time calls it, without the owner's mutex; tables() says what other threads may
-// call.
+// One thread at a time calls it, without the owner's mutex. Any thread may call ForgetRemovals(),
+// and what RowTables says.
 
 #ifndef SLUICE_SERVER_REPLICA_MODEL_EXECUTOR_H_
 #define SLUICE_SERVER_REPLICA_MODEL_EXECUTOR_H_

@@ -36,9 +36,9 @@ class ParameterStore {
 
   // The first complete offer of initial parameters becomes step 0. JudgeOffer() returns the answer
   // to an offer that is not to be sent. BeginInitialize() calls `start` when the offer is answered
-  // or admitted, and returns what BeginPush() does; so does `cancel`. An offer that was begun must
-  // end with one of the next two. `done` gets BAD_CHUNK if it has a gap. FinishInitialize() returns
-  // what FinishPush() does.
+  // or admitted, and returns what BeginPush() does. `cancel` is as there, if the offer may wait. An
+  // offer that was begun must end with one of the next two. `done` gets BAD_CHUNK if it has a gap.
+  // FinishInitialize() returns what FinishPush() does.
   virtual absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session,
                                                                        uint32_t attempt) = 0;
   virtual PushId BeginInitialize(SessionId session, uint32_t attempt, InitializeStartCallback start,
@@ -48,9 +48,10 @@ class ParameterStore {
   virtual void AbandonInitialize(std::unique_ptr<PendingPush> parameters) = 0;
 
   // Takes a header, or the error that it was received with, which is counted. Calls `start` when
-  // the push is refused, answered or admitted. An admitted push must end with exactly one of the
-  // last three methods. `cancel`, if any, is called if its session ends while it arrives. Returns
-  // an id for CancelPush(), or 0 if the push did not wait. BAD_ARGUMENT if too many pushes wait.
+  // the push is refused, answered or admitted. An admitted push must end with exactly one of
+  // FinishPush(), RefusePush() and AbandonPush(). `cancel`, if any, is called if its session ends
+  // while it arrives. Returns an id for CancelPush(), or 0 if the push did not wait. BAD_ARGUMENT
+  // if too many pushes wait.
   virtual PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                            std::function<void()> cancel) = 0;
   // The stream ended. Returns true if it waited: then `start` will not be called.

@@ -7,7 +7,7 @@
 // everywhere: a pull that is released gets the snapshot that is the latest at that place of the
 // log, on every replica.
 //
-//   OpenModel       first, and once
+//   OpenModel       once; before it comes at most BeginJournal, or EndJob
 //   LoadCheckpoint  take the stripe's state from a checkpoint; then report LoadedReport. No worker
 //                   joins before all replicas have reported
 //   ReplayStep      the sum of the coming step is in the journal. StepOrders and PublishStep follow

@@ -57,7 +57,7 @@ void ReplicaTasks::Do(const PublishStep& /*command*/) {
   // This thread drops the old snapshot: the next pushes may need its memory.
   stripe_.Publish().reset();
   arithmetic_.Run([this, step = stripe_.latest()->step] {
-    EndStep(step);
+    JournalStep(step);
     stripe_.EndStep();
     if (storage_ == nullptr) stripe_.ForgetRemovals(step);
   });
@@ -72,7 +72,7 @@ void ReplicaTasks::Do(const SummarizeTensor& command) {
 
 // ---- The journal ----
 
-void ReplicaTasks::EndStep(Step step) {
+void ReplicaTasks::JournalStep(Step step) {
   const absl::optional<uint64_t> expected = std::exchange(expected_, absl::nullopt);
   if (expected.has_value()) {
     if (replayed_.ok() && *expected != stripe_.checksum())

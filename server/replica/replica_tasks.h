@@ -27,8 +27,8 @@ namespace sluice {
 // One thread calls Do(), in the log's order.
 class ReplicaTasks {
  public:
-  // All outlive it. Without `storage`, commands on checkpoints fail. `report` is called by the
-  // executors, by the journal's thread, or by the thread that executes a command.
+  // All outlive it. Without `storage`, commands on checkpoints fail, or do nothing. `report` is
+  // called by the executors, by the journal's thread, or by the thread that executes a command.
   ReplicaTasks(ServerStripe& stripe, ReportListener report, StripeStorage* storage,
                Executor& arithmetic, Executor& files);
   // Waits for the tasks, and ends the journal. No command may come any more.
@@ -49,7 +49,7 @@ class ReplicaTasks {
  private:
   absl::StatusOr<Step> Load(const LoadCheckpoint& command);
   absl::Status LoadSum(const ReplayStep& command);
-  void EndStep(Step step);
+  void JournalStep(Step step);
   void Save(const TakeCheckpoint& command, const StripeCheckpoint& checkpoint,
             const absl::Status& replayed);
 

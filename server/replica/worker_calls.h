@@ -92,7 +92,7 @@ class WorkerCalls {
 
   // The sessions of the leader's incarnation have the numbers after `base`. Ends the calls of all
   // others, also of those that come later: their workers may not know yet that the leader went
-  // back. Before the first command.
+  // back. Call it when the leader has taken this server.
   void EndEarlier(SessionId base) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the calls whose sessions are not open, if they waited at an earlier EndUnknown() already.
   // Call it every few seconds while the log comes in.

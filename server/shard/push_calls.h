@@ -22,7 +22,8 @@
 
 namespace sluice {
 
-// Any thread may call any method. ParameterStore says what they do.
+// Any thread may call any method. ParameterStore says what they do: BeginInitialize() is
+// BeginOffer() here, BeginPush() is Begin(), and so on.
 class PushCalls {
  public:
   // All outlive it.

@@ -1,5 +1,5 @@
 // A shard is the core of the server: a vector of parameters and everything that changes it. It has
-// no gRPC and no clock, and only the threads that it is given. gRPC's threads call it, and Server
+// no gRPC, and only the threads and the clock that it is given. gRPC's threads call it, and Server
 // calls Tick().
 //
 // The path of a push (push_admission.h says more):
@@ -13,7 +13,7 @@
 // The Coordinator decides everything and has no vector. The ServerStripe has all vectors and
 // decides nothing. The shard joins the two by direct calls: it tells the stripe what the
 // coordinator and the StepDirector have decided. It sends the same to the replicas on the other
-// servers (ReplicaGroup), with the mutex, so that all have it in the order of the decisions. A
+// servers (ReplicaGroup), with the mutex, so that all have it in one order. A
 // payload has arrived, and a step is made, when all servers have said so. One server is a group of
 // one: the same calls, and nobody to wait for. With several, steps run on executors.steps only,
 // which waits.

@@ -2,9 +2,9 @@
 // all servers, waits for them, and reports back to the Coordinator.
 //
 // A thread that finds work due and nobody working has all of it done, in Advance(): by
-// executors.steps, or by itself if the model has at most kPartElements and no step is noted in a
-// file. With several servers it is executors.steps, which waits for the others. Arithmetic, journal
-// writes and callbacks run without the mutex.
+// executors.steps, or by itself if the model has at most kPartElements and nobody listens to steps,
+// to note them in a file. With several servers it is executors.steps, which waits for the others.
+// Arithmetic, journal writes and callbacks run without the mutex.
 
 #ifndef SLUICE_SERVER_SHARD_STEP_LOOP_H_
 #define SLUICE_SERVER_SHARD_STEP_LOOP_H_

@@ -43,7 +43,8 @@ class StepJournal {
  public:
   virtual ~StepJournal() = default;
 
-  // Appends a step, in order, after the optimizer has made it and before it is published. `sum` is
+  // Appends a step, in order, after the optimizer has made it. The leader's steps are appended
+  // before they are published. `sum` is
   // the weighted sum of the step's gradients, and `rows` are those of the tables, in their order.
   // Both are valid only during the call. They are empty if the step has no gradients, or if they
   // were left out because the step would not be finite. The implementation tells its owner's
