@@ -48,7 +48,7 @@ struct JobRates {
   double bytes_sent = 0;
 };
 
-// What is news of a worker.
+// The facts that one look finds out about a worker.
 struct WorkerNews {
   absl::Time since;       // when its presence was first seen to be what it is
   bool has_loss = false;  // it has pushed since the look before, and its loss is a number

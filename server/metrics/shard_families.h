@@ -19,7 +19,7 @@ inline constexpr absl::Duration kNamedAfter = absl::Seconds(1);
 // At most 16 workers are named, and `moment` may lack its workers. Any thread may call it.
 std::vector<prometheus::MetricFamily> ShardFamilies(const JobMoment& moment);
 
-// Of this process, as the kernel counts it: they need no shard.
+// Families about this process, as the kernel counts it. They need no shard.
 std::vector<prometheus::MetricFamily> ProcessFamilies();
 
 }  // namespace sluice

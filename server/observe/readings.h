@@ -1,4 +1,4 @@
-// What several readers of the state need of it: its words, and values that follow from it.
+// Words and values that several readers derive from a server's state.
 
 #ifndef SLUICE_SERVER_OBSERVE_READINGS_H_
 #define SLUICE_SERVER_OBSERVE_READINGS_H_
@@ -24,7 +24,8 @@ std::string OptimizerName(const v1::OptimizerConfig& optimizer);  // "sgd"; empt
 
 bool IsConstant(const v1::LearningRateSchedule& schedule);
 
-// What became of the pushes that are over: "accepted", 7; "stale", 1; and so on.
+// Returns how many of the pushes that are over got each answer: "accepted", 7; "stale", 1; and so
+// on.
 std::vector<std::pair<const char*, uint64_t>> Dispositions(const v1::PushCounters& pushes);
 
 // The number of gradients of each staleness, from 0 on; the last one includes all larger ones.

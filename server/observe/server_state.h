@@ -31,7 +31,7 @@ v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state,
 // All servers of the job, in the order of their indices.
 std::vector<v1::Server> ServersToProto(const ShardStatus& state);
 
-// What all servers together have of each table, in the order of the layout.
+// Returns the sums over all servers for each table, in the order of the layout.
 std::vector<v1::TableState> TablesToProto(const ShardStatus& state);
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
-// What a server that is not the leader does for its stripe: it executes the leader's log
-// (replica_commands.h), and joins it to the calls that workers make here. It decides nothing:
-// admission and answers are the leader's.
+// A replica is a server's part in a job that another server leads. It executes the leader's log
+// (replica_commands.h) on its stripe, and joins the log to the calls that workers make here. It
+// decides nothing: admission and answers are the leader's.
 //
 // The link's thread executes the commands, one after the other. Other threads bring the calls.
 // WorkerCalls, ReplicaTasks and the ServerStripe do the work, each with its own state.

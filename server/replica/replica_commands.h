@@ -1,5 +1,5 @@
-// What the leader of several servers tells the replicas of the vector, and what they report, as
-// plain values.
+// The commands that the leader of several servers sends to the replicas, and the reports that they
+// send back, as plain values.
 //
 // The leader decides on server 0. It sends one log of commands to each replica, and does the same
 // to the stripe of its own server by direct calls. All logs have the same commands in the same

@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-// What was moved in one encoding.
+// The bytes that were moved in one encoding.
 struct ChunkBytes {
   uint64_t tensor = 0;  // of the elements as float32
   uint64_t wire = 0;    // of the messages
