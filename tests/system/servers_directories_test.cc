@@ -135,9 +135,9 @@ TEST_F(ServersDirectoriesTest, AreLeftAloneIfTheyDoNotBelongTogether) {
   }
   const std::vector<Fault> faults = {
       {"the first is lost", [] { Remove(0); },
-       "run1, the directory of server 1 of 3, has stripe-000002-000000000040-1-of-3.safetensors of "
-       "job .*, but .*run0, the first server's directory, knows no job: it has no checkpoint-\\* "
-       "file of its own; nothing was changed. Restore the directory"},
+       "run[12], the directory of server [12] of 3, has stripe-000002-000000000040-[12]-of-3."
+       "safetensors of job .*, but .*run0, the first server's directory, knows no job: it has no "
+       "checkpoint-\\* file of its own; nothing was changed. Restore the directory"},
       {"the first is empty, and one more",
        [] {
          Remove(0);
