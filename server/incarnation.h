@@ -28,9 +28,10 @@ namespace sluice {
 
 // Start(), StartAgain() and Shutdown() are called by one thread, the others by any.
 //
-// With several servers and a directory, Start() returns before the state is restored. Restoring
-// goes on when the other servers have connected, and their directories are of the same job; workers
-// wait. If it fails, lost_replica() says why, and no file was changed.
+// With several servers and a directory, Start() returns before the state is restored. The thread
+// sluice-recover restores it when the other servers have connected, and their directories belong
+// together; workers wait. If that fails, lost_replica() says why. No file is changed before all
+// servers have loaded their stripes.
 class ServerIncarnation {
  public:
   // Restores the state in options.durable.directory, if there is one, and listens on

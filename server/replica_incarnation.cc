@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-// The process counts as another one for each incarnation.
+// Each incarnation gets a new nonce, so the leader sees a new process.
 LeaderLinkOptions LinkOptionsOf(const ReplicaServerOptions& options, const Address& address) {
   LeaderLinkOptions link;
   link.target = options.leader;

@@ -1,5 +1,5 @@
-// What a server that is not the first one has of one incarnation of the first: a stripe of the
-// vector, its gRPC server, and the link to the first server. ReplicaServer makes it.
+// What a replica's server has for one incarnation of the leader: a stripe of the vector, its gRPC
+// server, and the link to the leader. ReplicaServer makes it.
 
 #ifndef SLUICE_SERVER_REPLICA_INCARNATION_H_
 #define SLUICE_SERVER_REPLICA_INCARNATION_H_

@@ -1,10 +1,10 @@
-// A server of a job with several servers that is not the first one: it holds a stripe of the vector
-// and follows the first server, which decides everything. server/replica/ has the protocol. Used by
-// sluice_server and by Job.
+// A server of a job with several servers that is not the leader, which messages call the first
+// server. It has a stripe of the vector and follows the leader, which decides everything.
+// server/replica/ has the protocol. Used by sluice_server and by Job.
 //
-// With a directory for checkpoints it outlives the first server's incarnations: when the first
-// server begins another one, this server begins anew, too, in the same process and at the same
-// address, and loads its stripe from the checkpoint.
+// With a directory for checkpoints it outlives the leader's incarnations: when the leader begins
+// another one, this server begins anew, too, in the same process and at the same address, and loads
+// its stripe from the checkpoint.
 
 #ifndef SLUICE_SERVER_REPLICA_SERVER_H_
 #define SLUICE_SERVER_REPLICA_SERVER_H_
@@ -30,15 +30,15 @@ namespace sluice {
 struct ReplicaServerOptions {
   uint32_t index = 1;    // of this server: from 1 to `servers` - 1
   uint32_t servers = 2;  // of the job
-  // The first server's gRPC target: "unix:/…" or "host:port". It may be started later than this
-  // one.
+  // The leader's gRPC target: "unix:/…" or "host:port". The leader may start later than this
+  // server.
   std::string leader;
-  // The job that the first server must run; empty: the one that it runs.
+  // The job that the leader must run; empty: the one that it runs.
   std::string job_id;
-  // Workers present this token to this server, and this server to the first; empty: none.
+  // Workers present this token to this server, and this server to the leader; empty: none.
   std::string token;
-  // For mutual TLS, with workers and with the first server. Their certificates and its own have the
-  // role sluice:server. Empty: plaintext.
+  // For mutual TLS, with workers and with the leader; this server's certificate has the role
+  // sluice:server. Empty: plaintext.
   CredentialsSource credentials;
   // Where to listen; port 0 means any free port. Absent: a unix socket in a private directory.
   absl::optional<Address> listen;
@@ -48,9 +48,9 @@ struct ReplicaServerOptions {
   // The private directory; empty: a new one is made.
   std::string directory;
   // Where the stripe's part of checkpoints is saved; empty: nowhere. Servers may share it. The
-  // first server must have one, too.
+  // leader must have one, too.
   std::string checkpoint_directory;
-  Durability durability = Durability::kMemory;  // of what is there; that of the first server
+  Durability durability = Durability::kMemory;  // the leader must have the same
   FileSystem* files = &RealFileSystem();
   TableMemory table_memory;
   // Where rows of tables lie that do not fit into it; empty: nowhere.
@@ -63,9 +63,9 @@ struct ReplicaServerOptions {
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;
   uint32_t expected_workers = 1;  // see GrpcServerOptions::workers
-  // How long it waits for the first server at its start.
+  // How long it waits for the leader at its start.
   absl::Duration connect_timeout = absl::Seconds(60);
-  // And after the connection broke. The first server waits for as long.
+  // How long it waits after the connection broke. The leader waits for as long.
   absl::Duration lease = absl::Seconds(10);
   // How long calls under way may take to end when the server goes down.
   absl::Duration grace = absl::Seconds(2);
@@ -74,7 +74,7 @@ struct ReplicaServerOptions {
 // Start() and Serve() are called by one thread. Any thread may call address().
 class ReplicaServer {
  public:
-  // Starts to listen; the first server need not be there. Blocks SIGINT and SIGTERM in the calling
+  // Starts to listen; the leader need not be there. Blocks SIGINT and SIGTERM in the calling
   // thread. That thread must be the only one of the process that can receive them, and must be the
   // one that calls Serve(). BAD_ARGUMENT if the index is not that of a replica. Other errors are
   // those of the address and of the credentials.
@@ -84,15 +84,15 @@ class ReplicaServer {
 
   virtual const Address& address() const = 0;
 
-  // Follows the first server until it ends the job. All calls have ended when it returns. After
-  // SIGINT or SIGTERM, which usually go to all servers, it waits `grace` for that end; while the
-  // first server, which is connected, saves the last checkpoint, without limit. Returns the
-  // process's exit code: the one with which the first server ends; 1 if the first server did not
-  // come, has gone for good, or does not end the job after a signal; 2 if it refuses this server,
-  // for example because it runs another job or has this index already. The log says why.
+  // Follows the leader until it ends the job. All calls have ended when it returns. After SIGINT or
+  // SIGTERM, which usually go to all servers, it waits `grace` for that end. With checkpoints it
+  // waits for as long as the leader, which may be saving the last one, is connected. Returns the
+  // process's exit code: the one with which the leader ends; 1 if the leader did not come, has gone
+  // for good, or does not end the job after a signal; 2 if it refuses this server, for example
+  // because it runs another job or has this index already. The log says why.
   virtual int Serve() = 0;
 
-  // After Serve(): whether the first server has ended the job, and so says why.
+  // After Serve(): whether the leader has ended the job. Then the leader's log says why.
   virtual bool ended_by_first_server() const = 0;
 };
 

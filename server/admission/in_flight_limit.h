@@ -70,8 +70,8 @@ class InFlightLimit {
   // `capacity` is the number of vectors, at least kFewest.
   explicit InFlightLimit(uint32_t capacity) : capacity_(capacity) {}
 
-  // Changes it. If as many are in flight, or more, they stay. Until there are fewer, only the
-  // reserved vector is free: it is then one more than those that are in flight now.
+  // Changes the capacity. Pushes in flight stay, even if they are more than the new capacity. As
+  // long as they fill it, one more may enter: that of the lowest rank that the step waits for.
   void SetCapacity(uint32_t capacity);
 
   // The most pushes of one session that may wait. A worker sends one push after the other; further

@@ -1,5 +1,5 @@
 // The queue of pulls. Each pull is released as soon as its conditions hold, and then answered with
-// the parameters of that moment.
+// the latest parameters.
 //
 // The coordinator owns the queue and calls Serve() after every change. Only the coordinator knows
 // the conditions; it passes them as a PullJudge. A pull that waits is judged again only when what
@@ -34,7 +34,7 @@ enum class PullTurn {
   kHeldUp,      // only the mode holds it: its worker waits for other workers
 };
 
-// The fields of the answer that are the same for all pulls at one moment.
+// The fields of the answer that are the same for all pulls that are answered together.
 struct PullContext {
   Step step;                  // the latest
   uint64_t bytes = 0;         // of its parameters, as float32

@@ -73,7 +73,7 @@ class PushAdmission {
   // Ends a push that waits: its stream has ended, and `start` is not called. Returns false if it
   // does not wait any more.
   bool Cancel(PushId push);
-  // An id for what is not a push, and goes another way.
+  // An id for an offer of parameters, which skips admission.
   PushId NextId() { return last_id_ = last_id_.Next(); }
   bool Waits(PushId push) const { return in_flight_ != nullptr && in_flight_->Waits(push); }
 

@@ -4,8 +4,8 @@
 // A step that would make a parameter, a statistic or a number of the optimizer NaN or infinite is
 // not made, and the optimizer's state, which a step updates in place, stays as it was. Bounds tell
 // beforehand that nearly all steps are finite (StepBounds). Others are tried first: all numbers are
-// made, checked and thrown away, block by block in the first-level cache. LAMB's pass for norms is
-// its try.
+// made, checked and thrown away, block by block in the first-level cache. With LAMB, the pass that
+// measures the norms is the try.
 //
 // StripeExecutor owns one. Large vectors are cut into fixed parts that several threads work on, so
 // the number of threads never changes a bit of the result.

@@ -35,7 +35,7 @@ class GatheredPush {
         layout_(push->layout()),
         push_(std::move(push)) {}
 
-  // Add() takes a chunk of the stripe that is held here (TakeStripe()), AddIds() ids of rows, and
+  // Add() takes a chunk of this server's stripe (TakeStripe()), AddIds() ids of rows, and
   // Summarize() the summary. If the message could not be decoded, they take that error, and the
   // push fails with it. They return false if the push has ended or has an error. The caller then
   // stops reading.

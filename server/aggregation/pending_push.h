@@ -1,5 +1,5 @@
-// A push that is arriving at a shard, and the values that a shard returns when a push or an offer
-// of initial parameters begins.
+// A push whose payload arrives at a server, and the values that a ParameterStore returns when a
+// push or an offer of initial parameters begins.
 
 #ifndef SLUICE_SERVER_AGGREGATION_PENDING_PUSH_H_
 #define SLUICE_SERVER_AGGREGATION_PENDING_PUSH_H_
@@ -27,8 +27,8 @@ using PushId = Number<struct PushTag>;  // from 1; 0 is no push
 // The number of bytes of a push that have arrived. Any thread may read it.
 using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
 
-// A push whose header was admitted. The shard hands it to the caller of BeginPush(), which adds the
-// chunks and gives it back with FinishPush(), RefusePush() or AbandonPush(). Externally
+// A push whose header was admitted. The ParameterStore hands it to the caller of BeginPush(), which
+// adds the chunks and gives it back with FinishPush(), RefusePush() or AbandonPush(). Externally
 // synchronized, except that any thread may read the number in arrived().
 class PendingPush {
  public:
@@ -154,7 +154,7 @@ using PushCallback = std::function<void(absl::StatusOr<PushOutcome>)>;
 
 // The result of ParameterStore::BeginInitialize().
 struct InitializeStart {
-  std::unique_ptr<PendingPush> parameters;  // to be filled; null if the shard has parameters
+  std::unique_ptr<PendingPush> parameters;  // to be filled; null if there are parameters already
   InitializeOutcome answer;                 // only if `parameters` is null
 };
 

@@ -154,7 +154,8 @@ class SessionTable {
   std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;
   ObserverPlaces PlacesFor(const std::string& observer) const;
   // Whether the latest push of each open worker is part of the current step, or it takes part from
-  // a later step on. Then no worker makes the step complete while it waits for its answer.
+  // a later step on. With a journal these pushes are answered after the step, so no further
+  // contribution comes before it.
   bool AllWait() const { return census_.all_wait(); }
   // Calls LeaveOut() of each record for the current step.
   void LeaveOut();

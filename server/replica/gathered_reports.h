@@ -1,5 +1,7 @@
-// Gathers the reports of all replicas, for the leader: a push has arrived, and an order is
-// carried out, when every replica has said so. A push is refused when one has.
+// Gathers the reports of all servers of a job, for the leader: a push has arrived, and an order was
+// carried out, when every server has said so. A push is refused when one has.
+//
+// Here, other than elsewhere, the leader's own server counts as a replica: it is number 0.
 
 #ifndef SLUICE_SERVER_REPLICA_GATHERED_REPORTS_H_
 #define SLUICE_SERVER_REPLICA_GATHERED_REPORTS_H_
@@ -15,26 +17,26 @@
 
 namespace sluice {
 
-// Externally synchronized. Replicas are numbered from 0. It counts replicas, and not reports: one
-// that reports again changes nothing.
+// Externally synchronized. A second report of a replica on the same push or order changes nothing.
 class GatheredReports {
  public:
+  // `replicas`: all servers of the job.
   explicit GatheredReports(uint32_t replicas) : carried_(replicas) {}
 
-  // The push is admitted. Reports on others count for nothing.
+  // The push is admitted. Reports on pushes that are not awaited are ignored.
   void Await(PushId push) { parts_.try_emplace(push); }
   // It is dropped, or its session has ended.
   void Forget(PushId push) { parts_.erase(push); }
-  // Returns the report on the whole push once: when the last replica has its part, with the norm
-  // over all parts if all measured it, and the sum of their bytes. Or when the first replica
-  // refuses its part, with the error, without a norm, and with the bytes that were reported. Others
-  // may not have had their parts then, so drop the push there.
+  // Returns the report on the whole push, once. When the last replica has its part, the report has
+  // the norm over all parts, if all measured it, and the sum of their bytes. When a replica refuses
+  // its part, before that, the report has the error, no norm, and the bytes that were reported. The
+  // others may still wait for their parts then, so drop the push there.
   absl::optional<HaveReport> Take(uint32_t replica, const HaveReport& report);
 
   // Returns the reports of all replicas on the latest order, when the last one has come.
   absl::optional<std::vector<StripeReport>> Take(uint32_t replica, const StripeReport& report);
 
-  // The first replica that has not reported on the latest order.
+  // The lowest number of a replica that has not reported on the latest order.
   uint32_t FirstMissing() const;
 
  private:

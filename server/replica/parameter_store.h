@@ -73,8 +73,7 @@ class ParameterStore {
   // CancelPull(), or 0 if the pull did not wait.
   virtual PullId Pull(const PullRequest& request, PullCallback done) = 0;
   virtual bool CancelPull(PullId id) = 0;  // true: `done` will not be called
-  // Whether there are other servers with other stripes of the vector. Then a pull cannot be asked
-  // for again, and the leader lets in one offer of parameters at a time.
+  // Whether there are other servers, with other stripes of the vector.
   virtual bool is_striped() const = 0;
   virtual std::string NameOf(SessionId session) const = 0;  // for traces; empty if unknown
 

@@ -24,7 +24,7 @@ struct PullResult {
 using PullCallback = std::function<void(absl::StatusOr<PullResult>)>;
 
 // Releases a pull: attaches the parameters of step header.step, which is the latest, to its answer.
-// It is called when that is decided, with the mutex under which it is decided.
+// It is called with JobState's mutex, when the coordinator releases the pull.
 using PullRelease = std::function<PullResult(const PullRequest&, const PullHeader& header)>;
 
 }  // namespace sluice

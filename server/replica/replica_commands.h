@@ -1,11 +1,11 @@
 // The commands that the leader of several servers sends to the replicas, and the reports that they
 // send back, as plain values.
 //
-// The leader decides on server 0. It sends one log of commands to each replica, and does the same
-// to the stripe of its own server by direct calls. All logs have the same commands in the same
-// order, and a replica executes its log in that order. So whatever depends on the order is the same
-// everywhere: a pull that is released gets the snapshot that is the latest at that place of the
-// log, on every replica.
+// The leader is server 0; each other server is a replica. The leader sends one log of commands to
+// each replica, and does the same to the stripe of its own server by direct calls. All logs have
+// the same commands in the same order, and a replica executes its log in that order. So whatever
+// depends on the order is the same everywhere: a pull that is released gets the snapshot that is
+// the latest at that place of the log, on every server.
 //
 //   OpenModel       once; before it comes at most BeginJournal, or EndJob
 //   LoadCheckpoint  take the stripe's state from a checkpoint; then report LoadedReport. No worker
@@ -21,7 +21,7 @@
 //                   all replicas have reported
 //   PublishStep     after kMake or kCopy: what it made is the latest snapshot
 //   ReleasePull     answer a pull
-//   DropPull        its worker does not wait for it: forget it
+//   DropPull        the worker does not wait for it any more: forget it
 //   EndSession      forget the streams and pushes of a session
 //   TakeCheckpoint  copy the stripe's state; report SavedReport when its file is on the disk
 //   KeepCheckpoints remove the stripe's files of all other checkpoints
@@ -36,8 +36,9 @@
 // that concerns them. A replica answers at once what comes after its end (worker_calls.h): after a
 // command on a push, the leader admits none of the session with a lower name. It sends commands
 // only between a session's OpenSession and its EndSession. A call that breaks off at a replica
-// needs no command. A released pull keeps its snapshot until it comes. If it may never come, as its
-// worker's call to the leader broke off or the worker asks again, the leader drops it.
+// needs no command. A replica keeps the snapshot of a released pull until the worker's call comes.
+// If the worker's call to the leader broke off, or the worker asks again, that call may never come,
+// so the leader sends DropPull.
 
 #ifndef SLUICE_SERVER_REPLICA_REPLICA_COMMANDS_H_
 #define SLUICE_SERVER_REPLICA_REPLICA_COMMANDS_H_
@@ -65,7 +66,7 @@
 
 namespace sluice {
 
-// How a worker names a push to all replicas, or an offer of parameters, which has the sequence 0.
+// How a worker names a push to all servers, or an offer of parameters, which has the sequence 0.
 // Each time it sends one it makes another attempt, with a higher number than all before it in the
 // session, so that no push is put together from parts of two attempts.
 struct PushName {
@@ -78,7 +79,7 @@ struct PushName {
   }
 };
 
-// How a worker names a pull to all replicas: with a number from 1, which rises within a session.
+// How a worker names a pull to all servers: with a number from 1, which rises within a session.
 struct PullName {
   SessionId session;
   uint64_t number = 0;
@@ -131,12 +132,12 @@ struct DropPush {
 };
 
 struct TakeParameters {
-  PushId push;  // all replicas have it
+  PushId push;  // all servers have it
   Step step;    // the number of the first snapshot
 };
 
 struct AddPush {
-  PushId push;  // all replicas have it
+  PushId push;  // all servers have it
   GradientWeight weight;
   bool last = false;  // StepOrders follow; see StripeExecutor::Keep()
 };
@@ -154,7 +155,7 @@ struct DropPull {
 
 struct EndSession {
   SessionId session;
-  std::vector<PushId> keep = {};  // that all replicas have, and that may count; others are dropped
+  std::vector<PushId> keep = {};  // that all servers have, and that may count; others are dropped
 };
 
 struct TakeCheckpoint {
@@ -195,19 +196,19 @@ using ReplicaCommand =
 
 // ---- Reports: from a replica to the leader ----
 
-// The replica's part of a push has ended. The push has arrived when all replicas have said so. It
-// is refused when one has refused its part: the leader sends DropPush then, because the worker may
-// stop before its streams have come to the others.
+// The replica has its part of a push, or refuses it. The push has arrived when all servers have
+// their parts. It is refused when one refuses its part: the leader sends DropPush then, because the
+// worker may stop before its streams have come to the others.
 struct HaveReport {
   PushId push;
-  absl::Status refused;         // the error found in the part, or OK: the replica keeps it
+  absl::Status refused;         // the error found in the part; OK: the replica keeps the part
   absl::optional<double> norm;  // of the part's parameters, if it was asked for
   uint64_t bytes = 0;           // of the part, as float32
 };
 
-// LoadCheckpoint is carried out.
+// LoadCheckpoint was carried out.
 struct LoadedReport {
-  absl::Status failed;  // why the stripe cannot be loaded; OK: it is the latest snapshot
+  absl::Status failed;  // why the stripe cannot be loaded; OK: it was loaded
   Step journaled;       // the last step that the stripe's journal can repeat; without one, the
                         // checkpoint's
 };

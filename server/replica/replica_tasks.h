@@ -2,9 +2,10 @@
 // journal, and tensors that somebody looks at.
 //
 // Arithmetic runs on an executor, in the order of the commands, so that pushes are admitted and
-// pulls released meanwhile. Snapshots are published at once: the leader publishes a step when all
-// have reported that it is made, so no task that came before looks at a later one. Files are
-// written on another executor, in the same order, so that no step waits for the disk.
+// pulls released meanwhile. PublishStep is executed at once, on the calling thread. The leader
+// sends it when all servers have made the step, so no earlier task that needs the snapshot before
+// is left. Files are written on another executor, in the same order, so that no step waits for the
+// disk.
 
 #ifndef SLUICE_SERVER_REPLICA_REPLICA_TASKS_H_
 #define SLUICE_SERVER_REPLICA_REPLICA_TASKS_H_

@@ -58,7 +58,7 @@ class ReportCheck {
   uint64_t stripe_bytes_ = 0;
   bool scales_ = false;  // LAMB
   Sizes full_;
-  // That are not reported yet.
+  // What the replica was told to do, and has not reported on.
   std::deque<StepOrder::Kind> orders_;
   bool loads_ = false;
   bool journals_ = false;

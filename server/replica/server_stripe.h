@@ -53,8 +53,8 @@ class ServerStripe {
 
   // An admitted push, or an offer of parameters, whose payload now arrives. `begins_sum`: it is
   // expected to be the first of the next step's sum. Then it arrives in the memory of the next
-  // snapshot, if that is free. If another gradient is the first after all, that memory is merely
-  // the gradient's own. Shared memory is of another generation from now on.
+  // snapshot, if that is free, and workers that still read that memory notice it (SnapshotMemory).
+  // If another gradient is the first after all, that memory is merely the gradient's own.
   std::unique_ptr<PendingPush> Begin(PushId push, const PushHeader& header,
                                      std::shared_ptr<std::atomic<uint64_t>> arrived,
                                      bool begins_sum);
@@ -64,8 +64,8 @@ class ServerStripe {
   // Keeps a push that has ended without an error, until it is taken or dropped.
   void Keep(std::unique_ptr<PendingPush> push);
   std::unique_ptr<PendingPush> Take(PushId push);  // one that is kept
-  // Null if it is not kept. The caller frees it with no lock held: that takes a time that grows
-  // with the model. So with DropSession(), which leaves `except`.
+  // Null if it is not kept. The caller frees it with no lock held, because that takes a time that
+  // grows with the model. DropSession() does the same for a session's pushes but those of `except`.
   [[nodiscard]] std::unique_ptr<PendingPush> Drop(PushId push);
   [[nodiscard]] std::vector<std::unique_ptr<PendingPush>> DropSession(
       SessionId session, absl::Span<const PushId> except);
@@ -92,7 +92,8 @@ class ServerStripe {
   void Load(absl::Span<const float> sum, absl::Span<const TableSums> rows);
   // Carries out an order, also while a step is added up. kMake and kCopy write the next snapshot.
   StripeReport Carry(const StepOrder& order);
-  // Of what kMake has made. 0 without a journal, except after Load(); and after kCopy.
+  // Of what kMake has made. 0 after kCopy, and if there is no journal, unless Load() began the
+  // step.
   uint64_t checksum() const { return checksum_; }
   // Appends the step that was made, with its sum if record.gradients is not 0. Sets the checksum.
   void Journal(StepRecord record);
@@ -146,7 +147,7 @@ class ServerStripe {
   // Only the thread that makes steps uses these.
   StepJournal* journal_ = nullptr;
   std::unique_ptr<PendingPush> last_;  // the step's last gradient
-  bool loaded_ = false;                // the step is made again
+  bool loaded_ = false;                // Load() has begun the step
   uint64_t checksum_ = 0;
 };
 

@@ -7,9 +7,9 @@
 //   a pull   waits for the log
 //            is released: its snapshot waits for the call
 //
-// What comes after its command's end is answered at once, because each session keeps the latest
-// names of which the log has told. How many calls wait is bounded, also of sessions that the log
-// has not opened.
+// For each session it keeps the latest push and pull that the log has named. So a call for which no
+// command comes any more is answered at once. How many calls wait is bounded, also of sessions that
+// the log has not opened.
 
 #ifndef SLUICE_SERVER_REPLICA_WORKER_CALLS_H_
 #define SLUICE_SERVER_REPLICA_WORKER_CALLS_H_
@@ -59,9 +59,10 @@ class WorkerCalls {
   // A stream has brought its header, of a push or of an offer of parameters. An attempt has one
   // stream. `start` is called once, when the push is admitted or never will be:
   // - CANCELLED if the leader drops the push, or goes on to a later push of the session
-  // - UNKNOWN_SESSION if the session ends, is of an earlier incarnation, or is not opened by the
-  //   log for two EndUnknown(); at once if it is not open and kMostUnknown calls of such wait
-  // - BAD_ARGUMENT if a call with this name waits, or kMostOfSession of the session
+  // - UNKNOWN_SESSION if the session ends, is of an earlier incarnation, or is not open at the
+  //   second EndUnknown() either; at once if it is not open and kMostUnknown such calls wait
+  //   already
+  // - BAD_ARGUMENT if a call with this name waits already, or kMostOfSession of the session do
   //
   // If the push is dropped or its session ends while it arrives, `cancel` is called, unless it is
   // null. Returns an id for CancelPush(). Returns 0 if the stream did not wait: `start` was then
@@ -117,7 +118,7 @@ class WorkerCalls {
   };
   struct Session {
     bool open = false;
-    PushName told;         // the log admits no push with this or a lower name any more
+    PushName told;         // the latest that the log named: it admits no such or lower one any more
     uint64_t dropped = 0;  // the log releases no pull with this or a lower number any more
     std::map<PushName, Push> pushes;
     std::map<uint64_t, WaitingPull> pulls;

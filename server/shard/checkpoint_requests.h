@@ -15,7 +15,9 @@
 
 namespace sluice {
 
-// Gets an immutable checkpoint, or NOT_INITIALIZED, outside all locks. Training waits for it.
+// Gets an immutable checkpoint, or the error: NOT_INITIALIZED, UNAVAILABLE while the servers
+// restore their state, or that of Shard::StopWaiting(). Called outside all locks. Training waits
+// for it.
 using CheckpointCallback =
     std::function<void(absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>)>;
 

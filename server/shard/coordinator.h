@@ -2,9 +2,9 @@
 // when a step is complete, which workers may continue, and when the operator's changes take effect.
 //
 // It is a deterministic state machine that owns Roster, PushAdmission, CurrentStep and PullQueue.
-// It has no thread, no lock and no clock of its own. JobState owns it, with the mutex:
-// Shard, PushCalls and StepLoop report each event. StepLoop asks DecideNext() for work, does the
-// work outside the mutex, and reports the result. A method that takes Completions adds the
+// It has no thread, no lock and no clock of its own. JobState owns it, and the mutex with which it
+// is called. Shard, PushCalls and StepLoop report each event. StepLoop asks DecideNext() for work,
+// does the work outside the mutex, and reports the result. A method that takes Completions adds the
 // callbacks to run after the mutex is released.
 
 #ifndef SLUICE_SERVER_SHARD_COORDINATOR_H_
@@ -51,7 +51,7 @@ class Coordinator {
   Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner,
               PullRelease release);
 
-  // Recovery: Shard's methods of these names. Before any other method.
+  // Recovery: Shard's methods of these names. Before the first Join().
   void Restore(const ShardCheckpoint& checkpoint);
   void Replay(const StepRecord& record);
   void BeginIncarnation(const IncarnationBegins& incarnations);
@@ -60,7 +60,7 @@ class Coordinator {
     if (steps > 0) roster_.NoteLostSteps();
   }
 
-  // The journal's record of the step that `action` applies. Shard adds the gradients and checksum.
+  // The journal's record of the step that `action` applies. StepLoop and the stripe complete it.
   StepRecord MakeStepRecord(const NextAction& action) const;
   // From now on no push is answered as counted before its step is durable.
   void HoldUntilDurable();
@@ -179,7 +179,7 @@ class Coordinator {
   PullQueue pulls_;
   CurrentStep step_;
   PushAdmission admission_;
-  absl::Status serving_;  // else the error for all who come while the server goes down
+  absl::Status serving_;  // OK, or the error for all who come while the server goes down
   absl::Status journal_error_;
   absl::optional<Step> durable_;  // see HoldUntilDurable()
   bool checkpoint_requested_ = false;
@@ -190,7 +190,7 @@ class Coordinator {
   StepTimes times_;
   JobResults results_;
   MeasurementStatus measured_;
-  Consistency own_consistency_;  // the earlier incarnation was started with it
+  Consistency own_consistency_;  // with which the earlier incarnation was started
   bool initialized_ = false;     // there are parameters
   StalenessRules rules_;         // none until the model is known
   ShardWatch watch_;             // looks at the others

@@ -1,5 +1,6 @@
-// What the parts of a Shard share: what is decided, whom it is told, and the mutex of both.
-// Commands are sent with the mutex, so that all servers have them in one order.
+// What the parts of a Shard share: the Coordinator, which decides; the group of servers, which
+// carries out the decisions; and the mutex of both. Commands are sent with the mutex, so that all
+// servers have them in one order.
 
 #ifndef SLUICE_SERVER_SHARD_JOB_STATE_H_
 #define SLUICE_SERVER_SHARD_JOB_STATE_H_
@@ -29,8 +30,8 @@ struct JobState {
 
   // Of its worker or observer; empty if the session is unknown.
   std::string NameOf(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Requests a checkpoint for the one who wants them at regular steps, if there is one and the
-  // other servers have written the one before. Call it when there are parameters.
+  // Requests a checkpoint for the callback of SetPeriodic(), if it is set and the other servers
+  // have written the checkpoint before. Call it when there are parameters.
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Answers `await_end` if the end of training is saved, or cannot be, or takes too long.
   void AnswerIfEndIsSaved(Completions* completions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);

@@ -1,4 +1,4 @@
-// The work that a Coordinator gives to Shard.
+// The work that the Coordinator gives to StepLoop.
 
 #ifndef SLUICE_SERVER_SHARD_NEXT_ACTION_H_
 #define SLUICE_SERVER_SHARD_NEXT_ACTION_H_
@@ -17,7 +17,7 @@ namespace sluice {
 // 2. `apply`: apply the step, after accumulating `contribution`, if there is one.
 // 3. `contribution`: accumulate it.
 // 4. None of these: idle.
-// Before that, whatever it is, the replica drops the gradients of `dropped`, which do not count.
+// Before that, whatever it is, all servers drop the gradients of `dropped`, which do not count.
 struct NextAction {
   absl::optional<Contribution> contribution;
   bool apply = false;

@@ -1,6 +1,6 @@
 // The calls of workers that bring vectors to the leader: pushes, and offers of initial parameters.
-// The Coordinator judges them. The stripe of this server takes its part, and a push counts when all
-// servers have theirs.
+// The Coordinator judges a push at its header. The stripe of this server takes its part. When all
+// servers have their parts, the Coordinator judges the push again, and it may count.
 
 #ifndef SLUICE_SERVER_SHARD_PUSH_CALLS_H_
 #define SLUICE_SERVER_SHARD_PUSH_CALLS_H_

@@ -1,9 +1,12 @@
-// The replicas on the other servers of a job, for its leader: sends each command to all of them,
-// and gathers what they report with what the leader's own server does.
-// replica_commands.h has the protocol.
+// The servers of a job, for its leader: sends each command to the replicas on the other servers,
+// and gathers what they report with what the leader's own server does. replica_commands.h has the
+// protocol.
+//
+// Numbers: 0 is the leader's own server, 1 and above are the others. `replicas()` and
+// GatheredReports count all of them. Commands go to the others only.
 //
 // A push, or an offer of parameters, is here from Admit() until Add(), TakeParameters(), Drop() or
-// Cancel(). It is whole when all replicas have their parts. It ends early when one has refused its
+// Cancel(). It is whole when all servers have their parts. It ends early when one has refused its
 // part, and when its session ends.
 
 #ifndef SLUICE_SERVER_SHARD_REPLICA_GROUP_H_
@@ -39,22 +42,22 @@ struct LeastJournaled {
   uint32_t server = 0;  // whose journal ends there
 };
 
-// Externally synchronized; JobState owns it. Server 0 is this one. Without links,
-// methods that send do nothing.
+// Externally synchronized; JobState owns it. Without links, methods that send do nothing.
 class ReplicaGroup {
  public:
-  // Gets the report on the whole push, as GatheredReports makes it. If the push ended early, this
-  // is the report of replica 0, or the one with the error.
+  // Gets the report on the whole push, as GatheredReports makes it. If its session ended, or after
+  // Stop(), it gets the report of server 0, in the latter case with Stop()'s error.
   using GatheredCallback = std::function<void(const HaveReport&)>;
 
   ReplicaGroup() : reports_(1) {}
 
   // Link i leads to replica i + 1. Before all other methods. The links outlive the group.
   void Lead(std::vector<ReplicaLink*> links);
+  // All servers of the job, also this one.
   uint32_t replicas() const { return static_cast<uint32_t>(links_.size()) + 1; }
   void Send(const ReplicaCommand& command);
 
-  // ---- Sessions. All others are ignored, also in names: they have ended, or never joined.
+  // ---- Sessions. Calls that name a session that is not open do nothing.
 
   void Open(SessionId session, const JoinRequest& request);
   // Tells the replicas which sessions have ended. `ended` is how many have, in all. The pushes that
@@ -67,14 +70,15 @@ class ReplicaGroup {
   // A header has come. BAD_ARGUMENT if its attempt is not higher than those before it.
   absl::Status Begin(const PushName& name);
   void Admit(const AdmitPush& admitted);
-  // The push is answered without its payload.
+  // The push was answered without its payload: the replicas drop its streams.
   void Pass(const PushName& name);
   // Server 0 has its part, or has refused it. `whole` is called once, unless Cancel() is. It is
   // called also if the session has ended.
   void FinishOwn(const HaveReport& own, GatheredCallback whole, Completions* completions);
   void OnReport(uint32_t replica, const HaveReport& report, Completions* completions);
-  // Forgets a push of which server 0 has its part, and another one does not. False if it is not
-  // such a push: then `whole` was called, or is about to be, or FinishOwn() was not called.
+  // Forgets a push of which server 0 has its part, and another server does not have its own yet.
+  // False if it is not such a push: then `whole` was called, or is about to be, or FinishOwn() was
+  // not called.
   bool Cancel(PushId push);
   // Nothing happens if the push is not here.
   void Drop(PushId push);
@@ -106,9 +110,9 @@ class ReplicaGroup {
 
   // ---- Tensors
 
-  // Asks all replicas for their parts of a tensor of step `step`, the latest. Returns the number by
-  // which server 0 reports its own. `done` is called once. An error, and it is never called, if
-  // too many calls wait, if a server has not loaded its stripe yet, and after Stop().
+  // Asks the other servers for their parts of a tensor of step `step`, the latest. Returns the
+  // number by which server 0 reports its own. `done` is called once. An error, and it is never
+  // called, if too many calls wait, if a server has not loaded its stripe yet, and after Stop().
   absl::StatusOr<uint64_t> Summarize(const TensorQuery& query, const StripedTensor& tensor,
                                      Step step, SummaryCallback done);
   void OnReport(uint32_t replica, const SummaryReport& report, Completions* completions) {
@@ -121,9 +125,9 @@ class ReplicaGroup {
   void Order(const StepOrder& order, absl::Time now);
   // Nothing happens if no order was given.
   void OnReport(uint32_t replica, const StripeReport& report);
-  // Whether all replicas have carried it out; also after Stop().
+  // Whether all servers have carried it out; also after Stop().
   bool MayGoOn() const { return carried_.has_value() || stopped(); }
-  // Their reports, in order; after Stop() none.
+  // Their reports, in the order of their numbers; after Stop() none.
   std::vector<StripeReport> TakeCarried();
 
   // Waits for no replica from now on. Ends all pushes that are not whole, and all calls that wait
@@ -150,7 +154,7 @@ class ReplicaGroup {
   using Pushes = std::map<PushId, Push>;
 
   void EndSession(SessionId session, Completions* completions);
-  // Calls back if server 0 has ended its part. Forgets the push if it was refused.
+  // Calls back if server 0 has its part or has refused it. Then forgets a push that was refused.
   void Tell(Pushes::iterator push, Completions* completions);
   Pushes::iterator EndEarly(Pushes::iterator push, const absl::Status& why,
                             Completions* completions);
@@ -160,9 +164,9 @@ class ReplicaGroup {
   std::map<SessionId, Session> sessions_;  // the open ones
   uint64_t ended_ = 0;
   Pushes pushes_;
-  std::set<uint32_t> loading_;  // replicas that have not loaded their stripes
+  std::set<uint32_t> loading_;  // other servers that have not loaded their stripes
   LeastJournaled least_journaled_;
-  // The checkpoints that not all replicas have reported on, in the order of their commands.
+  // The checkpoints that not all other servers have reported on, in the order of their commands.
   std::deque<std::shared_ptr<SavedStripes>> saving_;
   TensorSummaries summaries_;
   absl::optional<absl::Time> ordered_;  // when the order was given that is not carried out

@@ -13,10 +13,10 @@
 // The Coordinator decides everything and has no vector. The ServerStripe has all vectors and
 // decides nothing. The shard joins the two by direct calls: it tells the stripe what the
 // coordinator and the StepDirector have decided. It sends the same to the replicas on the other
-// servers (ReplicaGroup), with the mutex, so that all have it in one order. A
-// payload has arrived, and a step is made, when all servers have said so. One server is a group of
-// one: the same calls, and nobody to wait for. With several, steps run on executors.steps only,
-// which waits.
+// servers (ReplicaGroup), with the mutex, so that all have it in one order. A payload has arrived,
+// and a step is made, when all servers have said so. One server is a group of one: the same calls,
+// and nobody to wait for. With several, only executors.steps makes steps, because it waits for the
+// other servers.
 //
 // The mutex of JobState protects the Coordinator and the group. PushCalls takes what workers bring,
 // StepLoop does what is due, and the shard itself has the rest: members, pulls, the operator,
@@ -74,18 +74,21 @@ class Shard final : public ParameterStore {
   using Pump = StepLoop::Pump;
   void Lead(std::vector<ReplicaLink*> links, Pump pump = nullptr);
   void OnReport(uint32_t replica, const ReplicaReport& report);  // `replica`: from 1
-  // Where Describe() learns of all servers, if there are several. Once, before several threads use
-  // the shard.
+  // Where Describe() learns of all servers, if there are several. Once, before the server listens.
   void DescribeServersWith(std::function<std::vector<ServerStatus>()> servers);
   // The server goes down: waits for no replica from now on, and makes no step. A step that is being
   // made is not published. Pushes that are not part of a published step, and those who look at a
   // tensor, get `why`, an error.
   void StopWaiting(const absl::Status& why);
   void EndReplicas(int exit_code);  // sends EndJob, the last command; after StopWaiting()
-  // Start: optional, in this order, before several threads use the shard.
-  // Enclose a recovery during which other threads call the shard. Until EndRecovery(), Join() and
-  // changes of settings fail with UNAVAILABLE. Until BeginIncarnation(), TakeCheckpoint() does,
-  // too.
+  // Start: optional, in this order, by one thread. With one server: before the server listens. With
+  // several and a directory, only BeginRecovery() is called before. The thread sluice-recover calls
+  // the others, while the leader listens and ticks. No session opens before EndRecovery(), so no
+  // other thread adds a gradient or makes a step: that protects what the mutex does not.
+  //
+  // Enclose a recovery during which other threads call the shard. Until EndRecovery(), Join() fails
+  // with UNAVAILABLE. Until BeginIncarnation() or EndRecovery(), TakeCheckpoint() and changes of
+  // settings do, too.
   void BeginRecovery();
   void EndRecovery();
   bool recovers() const;  // is between the two
@@ -95,9 +98,9 @@ class Shard final : public ParameterStore {
   absl::Status Restore(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins = {});
   // Waits until the other servers have loaded their stripes. The error of StopWaiting() after that.
   absl::StatusOr<LeastJournaled> AwaitLoaded();
-  // Makes the next journaled step again; on all servers, if all have it in their journals.
-  // FAILED_PRECONDITION if it comes out with other bits. Another server tells so only when it
-  // fails to save the next checkpoint.
+  // Makes the next journaled step again, on all servers. FAILED_PRECONDITION if it comes out with
+  // other bits on this one. Another server on which that happens refuses to save the next
+  // checkpoint.
   absl::Status Replay(const StepRecord& record, absl::Span<const float> sum,
                       absl::Span<const TableSums> rows) {
     return steps_.Replay(record, sum, rows);
@@ -213,7 +216,7 @@ class Shard final : public ParameterStore {
   std::string NameOf(SessionId session) const override;  // of its worker or observer
 
  private:
-  // How far the shard is, if other threads use it meanwhile.
+  // How far a recovery is during which other threads call the shard.
   enum class Recovery { kRepeats, kSaves, kDone };
 
   absl::StatusOr<Step> ChangeSettings(absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change)

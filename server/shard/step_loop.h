@@ -1,10 +1,10 @@
 // Does what the Coordinator says is due: adds gradients, makes steps, takes checkpoints. It tells
 // all servers, waits for them, and reports back to the Coordinator.
 //
-// A thread that finds work due and nobody working has all of it done, in Advance(): by
-// executors.steps, or by itself if the model has at most kPartElements and nobody listens to steps,
-// to note them in a file. With several servers it is executors.steps, which waits for the others.
-// Arithmetic, journal writes and callbacks run without the mutex.
+// A thread that finds work due and nobody working has all of it done, in Advance(). It does the
+// work itself if there is one server, the model has at most kPartElements, and there is no step
+// listener, which would write a file. Otherwise executors.steps does it, and waits for the other
+// servers. Arithmetic, journal writes and callbacks run without the mutex.
 
 #ifndef SLUICE_SERVER_SHARD_STEP_LOOP_H_
 #define SLUICE_SERVER_SHARD_STEP_LOOP_H_
@@ -33,7 +33,8 @@
 namespace sluice {
 
 // Any thread may call Advance(), Replay(), Digest() and IsLarge(). The setters are called before
-// several threads use the shard.
+// the first session opens, so no other thread adds a gradient or makes a step meanwhile. With
+// several servers and a directory, other threads may call Advance() then; see Shard.
 class StepLoop {
  public:
   using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
@@ -48,8 +49,8 @@ class StepLoop {
   void KeepRemovedRows() { keeps_removed_rows_ = true; }  // checkpoints will need them
   void SaveEndWith(CheckpointCallback save) { save_end_ = std::move(save); }
 
-  // These two are called with the mutex. The model is known: also opens the stripe, and tells the
-  // other servers.
+  // These two are called with the mutex. Open(): the model is known. It opens the stripe, here and
+  // on the other servers.
   void Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer);
   void NoteRestored() { director_->NoteRestored(); }  // the optimizer has made steps before
 

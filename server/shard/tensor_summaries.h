@@ -1,4 +1,4 @@
-// The tensors that somebody looks at, at the leader: gathers the parts of all replicas.
+// The tensors that somebody looks at: gathers the parts of all servers of a job, for the leader.
 
 #ifndef SLUICE_SERVER_SHARD_TENSOR_SUMMARIES_H_
 #define SLUICE_SERVER_SHARD_TENSOR_SUMMARIES_H_
@@ -25,24 +25,24 @@ struct TensorSummary {
   std::vector<float> values;  // that were asked for
 };
 
-// `parts` has the part of each replica.
+// `parts` has the part of each server.
 TensorSummary SummaryOf(const StripedTensor& tensor, Step step,
                         const std::vector<TensorPart>& parts);
 
 using SummaryCallback = std::function<void(const absl::StatusOr<TensorSummary>&)>;
 
-// Externally synchronized. Replicas are numbered from 0. It counts replicas, and not reports.
+// Externally synchronized. Here, as in GatheredReports, the leader's own server is replica 0.
 class TensorSummaries {
  public:
   static constexpr size_t kMost = 16;  // calls that wait
 
   // Begins to wait for so many replicas. Returns the number by which they name the tensor. `done`
-  // is called once. RESOURCE_EXHAUSTED if kMost calls wait: then it is not called.
+  // is called once. RESOURCE_EXHAUSTED if kMost calls wait: then `done` is not called.
   absl::StatusOr<uint64_t> Begin(const StripedTensor& tensor, uint32_t replicas, Step step,
                                  SummaryCallback done);
 
-  // A replica's part has the sizes that the tensor has there. Nothing happens if nobody waits for
-  // it. What is computed over all parts is computed by the completion.
+  // The part has the sizes that the tensor has on that server. Nothing happens if nobody waits for
+  // it. The completion computes what is computed over all parts.
   void Take(uint32_t replica, const SummaryReport& report, Completions* completions);
 
   // Ends all calls with `why`, an error.

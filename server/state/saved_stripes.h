@@ -20,11 +20,11 @@ class SavedStripes {
   explicit SavedStripes(uint32_t others) : checksums_(others) {}
 
   // Server `replica`, from 1, has saved its stripe, or the error says why it cannot. False, and
-  // nothing happens, if it has told before.
+  // nothing happens, if it has reported before.
   bool Set(uint32_t replica, const absl::StatusOr<uint64_t>& checksum) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits for no server from now on. `why` is an error.
   void Stop(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether all servers have told.
+  // Whether all servers have reported.
   bool complete() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits for all other servers. Returns the checksums of their files, in order; or the first error

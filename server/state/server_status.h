@@ -35,17 +35,17 @@ struct StripeFigures {
   bool operator!=(const StripeFigures& other) const { return !(*this == other); }
 };
 
-// One server, as the first one sees it. A plain value.
+// One server, as the leader sees it. A plain value.
 struct ServerStatus {
   // Where workers reach it. Empty: it has not come yet, or it is the only server.
   std::string address;
   uint64_t elements = 0;  // of its stripe; 0 before the first worker has joined
   StripeFigures figures;  // those of another server are up to a second old
   bool connected = false;
-  // For so long it has been connected or, once it had come, not connected; of the first server:
-  // since it began.
+  // How long `connected` has had its value; absent if the server has not come yet. Of the leader:
+  // the time since its incarnation began.
   absl::optional<absl::Duration> unchanged;
-  // The current step has waited for so long for it to carry out an order.
+  // How long the current step has waited for it to carry out an order; absent if it does not.
   absl::optional<absl::Duration> awaited;
 };
 

@@ -1,4 +1,4 @@
-// A connection of a replica to the first server.
+// A connection of a replica to the leader.
 
 #ifndef SLUICE_SERVER_RPC_SERVERS_LEADER_CHANNEL_H_
 #define SLUICE_SERVER_RPC_SERVERS_LEADER_CHANNEL_H_

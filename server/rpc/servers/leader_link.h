@@ -25,10 +25,10 @@
 namespace sluice {
 
 struct LeaderLinkOptions {
-  std::string target;             // gRPC's, of the first server
+  std::string target;             // gRPC's, of the leader
   CredentialsSource credentials;  // for mutual TLS, over TCP alone; empty: plaintext
   std::string token;              // empty: none
-  std::string job_id;             // empty: the job that the first server runs
+  std::string job_id;             // empty: the job that the leader runs
   uint32_t index = 1;
   uint32_t servers = 2;
   ProcessNonce process_nonce;

@@ -1,5 +1,5 @@
-// The leader's links to the replicas of a job: the service Sequencer, which they call, and what
-// is sent to and heard from them. sequencer.proto has the protocol.
+// The leader's links to the replicas of a job, and the service Sequencer, which the replicas call.
+// sequencer.proto has the protocol.
 //
 // A link outlives its calls. While the connection to a replica is broken, commands are kept. They
 // are few, because training waits for that replica; a link that keeps kMostKept of them is lost.
