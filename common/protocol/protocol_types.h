@@ -74,7 +74,8 @@ struct Welcome {
   uint64_t lost_steps = 0;        // steps that an earlier incarnation had made, and that are lost
   bool late = false;              // training began before this worker came
   LearningRateSchedule schedule;  // workers apply it to their local steps
-  // The pushes of each worker, by its index, in earlier launches; at most kMostPushes each.
+  // For each launch of the job that is over, the oldest first: how many pushes each worker made, by
+  // its index; at most kMostPushes. The workers of this launch share the data that is left.
   std::vector<std::vector<uint64_t>> earlier_launches = {};
   // The addresses of the servers, each of which holds one stripe; the first decides. Empty: the one
   // server holds the whole vector.

@@ -1,6 +1,6 @@
 // The values of the constants of a job's model (common/tensor/constant_tensor.h): in memory, and in
 // a file of the server's directory (common/checkpoint/reading/constants_file.h), if it has one.
-// They are set once. With several servers the first one has them.
+// They are set once. With several servers only the leader has them.
 
 #ifndef SLUICE_SERVER_DURABLE_CONSTANT_STORE_H_
 #define SLUICE_SERVER_DURABLE_CONSTANT_STORE_H_
@@ -42,8 +42,7 @@ class ConstantStore {
 
   // Takes `bytes`, which have the size of `constants`, unless there are values already, and returns
   // the job's. Saves them first, which may take long; one thread at a time. If they cannot be
-  // saved, they do not count: FAILED_PRECONDITION, or
-  // RESOURCE_EXHAUSTED if the disk is full.
+  // saved, they do not count: FAILED_PRECONDITION, or RESOURCE_EXHAUSTED if the disk is full.
   absl::StatusOr<std::shared_ptr<const ConstantValues>> Adopt(
       const std::vector<ConstantTensor>& constants, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -1,11 +1,24 @@
-// The directory in which a server saves its state: checkpoints, and a journal if asked for.
+// The directory in which the leader, or the only server, saves its state: checkpoints, and a
+// journal if asked for. StripeDirectory is that of another server, which may be the same one on the
+// disk.
 //
-//   LOCK                               locked by the server that uses the directory
-//   checkpoint-<incarnation>-<step>…   see checkpoint_store.h
-//   journal-<incarnation>-<step>…      see journal.h
-//   life-<incarnation>-<step>          that incarnation began at that step; contains the job's id
-//   kept                               the last durable step that workers may have been told of
-//   reached                            the last step that was made; see reached_step.h
+//   LOCK                              locked by the leader, which uses the directory
+//   checkpoint-<incarnation>-<step>…  see checkpoint_store.h
+//   constants.safetensors             the model's constants; see constant_store.h
+//   rows-<incarnation>-<step>…        the rows of tables; see rows/rows_store.h
+//   journal-<incarnation>-<step>…     see journal/journal.h
+//   life-<incarnation>-<step>         that incarnation began at that step; contains the job's id
+//   kept                              the last durable step that workers may have been told of
+//   reached                           the last step that was made; see reached_step.h
+//   page-history                      what the live page shows of the past; server/web writes it
+//
+// With several servers, each also has:
+//
+//   LOCK-<i>                          locked by server i; the leader has LOCK
+//   stripe-<incarnation>-<step>-…     its stripe of a checkpoint; see checkpoint/stripe_store.h
+//
+// and the names of its files of rows and of its journal end with its number (rows-…-<i>-of-<S>).
+// An ending ".unfinished", or ".new" of `kept`, marks a file that is being written.
 //
 // Each start of a server is an incarnation with a new number, which is on the disk before the
 // server answers anybody. Recover() connects a shard with a directory. The directory owns the lock,
@@ -63,7 +76,8 @@ using SaveCallback = std::function<void(absl::StatusOr<SavedCheckpoint>)>;
 // Gets the checkpoints that are whole. Called by the thread that saves.
 using KeepListener = std::function<void(const std::vector<CheckpointName>&)>;
 
-// StartJournal() and what precedes it are called by one thread. After that, any thread may call.
+// One thread calls StartJournal() and what stands before it here, except CheckOther() and
+// NoteStep(). Any thread may call CheckOther(), and what stands after StartJournal().
 class DurableDirectory {
  public:
   // Locks the directory, creates it if necessary, and loads its newest checkpoint. It changes
@@ -106,9 +120,10 @@ class DurableDirectory {
   // The number of steps after `begin` that an earlier incarnation had made. They are lost.
   uint64_t lost_steps() const { return lost_steps_; }
 
-  // With several servers: who tells the others which checkpoints are whole, after each change and
-  // once at once; and who takes another checkpoint, because the journal needs one and the last
-  // could not be saved. Before checkpoints are saved.
+  // With several servers: `keep` tells the others which checkpoints are whole. It is called before
+  // this returns, if there are any, and after each checkpoint that is saved. `take_another` is
+  // called if the journal needs a first checkpoint and the last one could not be saved. Before the
+  // first SaveUnlessBusy().
   void TellOthers(KeepListener keep, std::function<void()> take_another);
 
   // Notes that a step was made, before anybody is told of it. For kMemory. One thread at a time.
@@ -117,9 +132,9 @@ class DurableDirectory {
   // Starts the journal of this incarnation; null for kMemory. From then on a failed sync of a
   // checkpoint's name is fatal, too. If listener.fatal is null, it ends the process with exit
   // code 6. With several servers the listener hears of steps that are durable on all of them, and
-  // of the first server that cannot write.
+  // of a server that cannot write: if there are more, of the one with the lowest number.
   StepJournal* StartJournal(JournalListener listener);
-  // The journal of another server of the job, from 1, has changed.
+  // The journal of another server of the job has changed; `server` is 1 or more.
   void NoteJournal(uint32_t server, Step durable, const absl::Status& stopped)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns when all steps that were made are durable, or at once while they cannot be written.

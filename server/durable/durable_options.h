@@ -19,7 +19,7 @@ struct DurableOptions {
   uint64_t checkpoint_every = 0;  // steps; 0: only at the beginning, at the end, or on request
   uint32_t keep_checkpoints = 3;
   Durability durability = Durability::kMemory;
-  uint32_t servers = 1;  // of the job; the directory is that of the first one
+  uint32_t servers = 1;  // of the job; the directory is that of the leader
 };
 
 }  // namespace sluice

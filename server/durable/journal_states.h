@@ -1,4 +1,4 @@
-// The journals of all servers of a job, as they have told. A step is durable when it is on the
+// What the servers of a job have reported on their journals. A step is durable when it is on the
 // disks of all of them.
 
 #ifndef SLUICE_SERVER_DURABLE_JOURNAL_STATES_H_
@@ -13,7 +13,7 @@
 
 namespace sluice {
 
-// Externally synchronized. Servers are numbered from 0.
+// Externally synchronized. Server 0 is the leader.
 class JournalStates {
  public:
   explicit JournalStates(uint32_t servers) : states_(servers) {}
@@ -32,7 +32,8 @@ class JournalStates {
                          [](const State& a, const State& b) { return a.durable < b.durable; });
     return least->durable;
   }
-  // Why the first server that cannot write its journal cannot; OK if all can.
+  // The error of a server that cannot write its journal, the one with the lowest number; OK if all
+  // can.
   absl::Status stopped() const {
     const auto first = std::find_if(states_.begin(), states_.end(),
                                     [](const State& state) { return !state.stopped.ok(); });

@@ -64,7 +64,7 @@ std::string JobNamed(const std::string& job_id) {
   return job_id.empty() ? "a job that it does not name" : absl::StrCat("job ", Shown(job_id));
 }
 
-// No file tells which of both it is.
+// The files do not tell which of the two it is, so the message names both.
 constexpr char kNoCheckpoint[] =
     "has no checkpoint-* file: it is lost, or none could be saved, for example on a full disk; if "
     "none could, no step is kept anywhere: remove the files stripe-*, rows-* and journal-* of all "
@@ -101,7 +101,7 @@ class Finding {
                                 first_.path, ", the first server's directory, knows only ",
                                 "those before ", first_.next.value(), ": it is an older copy"));
     }
-    // Of journals alone, the file of the last durable step tells (DurableDirectory).
+    // If there are only journals, DurableDirectory::BeginIncarnation() decides, by the file `kept`.
     if (first_.saved_by == 0 && named->kind != Kind::kJournal && named->of.step > Step()) {
       return Wrong(file, absl::StrCat(" and step ", named->of.step.value(), ", but ", first_.path,
                                       ", the first server's directory, ", kNoCheckpoint));
@@ -109,7 +109,8 @@ class Finding {
     return absl::OkStatus();
   }
 
-  // Of as many servers as have saved the checkpoint, each needs its own files.
+  // If as many servers start as have saved the checkpoint, each loads the file of its own stripe. A
+  // directory that has only other servers' files is not its own.
   absl::Status CheckPlaces() const {
     if (first_.saved_by != first_.servers || first_.servers == 1) return absl::OkStatus();
     const FoundFile* other = nullptr;

@@ -1,4 +1,4 @@
-// The directory in which a server that is not the first one saves its stripe, and its journal.
+// The directory in which a replica saves its stripe, and its journal; directory.h lists the files.
 
 #ifndef SLUICE_SERVER_DURABLE_STRIPE_DIRECTORY_H_
 #define SLUICE_SERVER_DURABLE_STRIPE_DIRECTORY_H_
@@ -20,7 +20,7 @@
 namespace sluice {
 
 // It locks the directory against other servers with its index. Servers of one job may share a
-// directory. File names contain the incarnation, and the first server gives each number to one
+// directory. File names contain the incarnation, and the leader gives each number to one
 // incarnation.
 class StripeDirectory final : public StripeStorage {
  public:

@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// The name of the file that the first server locks. Another server locks LOCK-<its index>.
+// The name of the file that the leader, or the only server, locks. Replica i locks LOCK-<i>.
 inline constexpr char kLockName[] = "LOCK";
 
 // Describes this process: "process 12 on HOST, server 1 of 2 of job J". The text has no server if

@@ -30,8 +30,8 @@ struct FollowedCheckpoint {
 // For one thread.
 class CheckpointFollower {
  public:
-  // Follows the server of `directory`; of several servers, that is the first one. `others` are the
-  // directories of the other ones, if they are not in the same one. `files` outlives this.
+  // Follows the server of `directory`; of several servers, that is the leader. `others` are the
+  // directories of the others, if they do not share it. `files` outlives this.
   CheckpointFollower(FileSystem& files, std::string directory,
                      std::vector<std::string> others = {});
 

@@ -31,8 +31,8 @@ namespace sluice {
 class CheckpointStore {
  public:
   // The newest `keep` checkpoints stay, at least 1; while training is suspect, also the newest from
-  // before. Of several servers, it is the first one's. `files` outlives the store.
-  // `others` are directories in which Load() looks for the files of other servers, too.
+  // before. Of several servers, only the leader has a store. `files` outlives the store. `others`
+  // are directories in which Load() looks for the files of other servers, too.
   CheckpointStore(FileSystem& files, std::string directory, uint32_t keep, uint32_t servers = 1,
                   std::vector<std::string> others = {})
       : files_(files),
@@ -58,8 +58,9 @@ class CheckpointStore {
   // Newest first.
   absl::StatusOr<std::vector<CheckpointName>> List() const;
 
-  // The newest from before the first of the steps that make training suspect: that step's losses
-  // are those of parameters which are older by one step. Absent if there is none.
+  // The newest checkpoint from before the parameters became suspect. The losses of step s are those
+  // of the parameters of step s - 1, so it is of step suspect_since - 2 or an earlier one. Absent
+  // if there is none.
   absl::optional<CheckpointName> NewestBefore(Step suspect_since) const;
 
   // The newest of them that can be loaded; logs those that cannot. Absent if there is none.
@@ -71,8 +72,9 @@ class CheckpointStore {
   // Removes those that are newer than that one, the newest first.
   absl::Status RemoveNewer(const CheckpointName& name);
 
-  // Loads the stripe's values of one: those of the whole vector for one server. It does not matter
-  // how many servers have saved it. DATA_LOSS names the file and says what is wrong with it.
+  // Loads a checkpoint with the values of this server's stripe; one server has the whole vector. It
+  // does not matter how many servers have saved it. DATA_LOSS names the file and says what is wrong
+  // with it.
   absl::StatusOr<ShardCheckpoint> Load(const CheckpointName& name) const;
 
   // Loads the newest that is not damaged; the log names the damaged ones. Null if there are no

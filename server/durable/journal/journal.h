@@ -50,8 +50,8 @@ absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
 absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files, const std::string& directory,
                                                     StripePlace place);
 
-// Removes the segments in front of the last one whose steps are all in the checkpoint of that
-// incarnation and step. What cannot be removed stays until the next call.
+// Removes the segments whose steps are all in the checkpoint of that incarnation and step, except
+// the last segment. What cannot be removed stays until the next call.
 void RemoveSegmentsUpTo(FileSystem& files, const std::string& directory, StripePlace place,
                         Incarnation incarnation, Step step);
 

@@ -28,7 +28,7 @@ struct JournalStart {
   std::vector<uint32_t> widths = {};  // of the tables
 };
 
-// That of a checkpoint's state, for the stripe of server 0 of so many.
+// That of a checkpoint, for the journal of the leader of so many servers.
 JournalStart StartAfter(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins,
                         uint32_t servers);
 
