@@ -137,7 +137,7 @@ class FollowingServer final : public ReplicaServer {
     return absl::nullopt;
   }
 
-  // The first server has begun another incarnation, to which this one's stripe is of no use.
+  // The leader has begun another incarnation, to which this one's stripe is of no use.
   absl::optional<int> BeginAnew(absl::Time now) {
     LOG(INFO) << "the first server has begun a new incarnation, which this server joins";
     incarnation_ = nullptr;  // the address is free then
@@ -173,7 +173,7 @@ class FollowingServer final : public ReplicaServer {
     return "; is it running, with TLS, and has this server's certificate the role sluice:server?";
   }
 
-  // The first server waits until this one has taken the end of the job, then it ends the call.
+  // The leader waits until this server has taken the end of the job, then it ends the call.
   void AwaitFarewell() {
     LOG(INFO) << "the first server has ended the job";
     const absl::Time until = RealClock().Now() + options_.grace;
@@ -186,11 +186,11 @@ class FollowingServer final : public ReplicaServer {
   std::unique_ptr<ReplicaIncarnation> incarnation_;  // null only after an error of BeginAnew()
   // Only the main thread uses these.
   absl::optional<absl::Time> calls_at_ = absl::InfinitePast();  // absent: a call is open
-  absl::Time until_ = absl::InfiniteFuture();     // so long it does without the first server
+  absl::Time until_ = absl::InfiniteFuture();     // then it gives up, without the leader
   absl::Time stops_at_ = absl::InfiniteFuture();  // after a signal
   absl::Time unknown_at_ = absl::InfinitePast();
   bool connected_ = false;
-  bool met_ = false;  // the first server has taken this one
+  bool met_ = false;  // the leader has accepted this server once
   bool ended_by_first_ = false;
   std::string why_;  // the latest call has ended
 };

@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-// So often a job goes back: an eighth of the learning rate would not help either.
+// The most returns of a job. Each halves the learning rate; less than an eighth would not help.
 constexpr int kMostReturns = 3;
 // How long calls that are under way may take to end before it goes back.
 constexpr absl::Duration kLastCalls = absl::Milliseconds(100);

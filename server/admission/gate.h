@@ -5,8 +5,8 @@
 // 1. Open() at the header, so that a stale payload is never read.
 // 2. Admit() when the in-flight limit admits the push.
 // 3. Admit() when the push is complete and its turn has come. If it passes, Count() counts it.
-// A push leaves the counter `in_progress` exactly once: when Open() or Admit() refuses it, in
-// Abandon(), or in Count().
+// A push enters the counter `in_progress` when Open() passes it. It leaves the counter exactly
+// once: when Admit() refuses or answers it, in Abandon(), or in Count().
 
 #ifndef SLUICE_SERVER_ADMISSION_GATE_H_
 #define SLUICE_SERVER_ADMISSION_GATE_H_

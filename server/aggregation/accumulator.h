@@ -26,11 +26,12 @@
 
 namespace sluice {
 
-// The factors by which a gradient's elements are multiplied before they are added.
+// How a gradient counts in the sum: factors for its elements, and what it adds to the divisor of a
+// mean.
 struct GradientWeight {
-  float parameters = 1;  // and rows of tables
-  float statistics = 1;
-  float share = 1;  // of what a mean divides the sum by: 1, or the number of samples
+  float parameters = 1;  // factor of parameters, and of rows of tables
+  float statistics = 1;  // factor of statistics
+  float share = 1;       // added to the divisor: 1, or the number of samples
 };
 
 // A complete, sealed gradient with the accumulator's layout, and its weight.

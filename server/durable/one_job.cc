@@ -24,7 +24,7 @@ enum class Kind { kCheckpoint, kStripe, kJournal };
 struct Named {
   Kind kind = Kind::kCheckpoint;
   CheckpointName of;
-  StripePlace place;  // of a checkpoint: the first server's
+  StripePlace place;  // of a checkpoint: the leader's
 };
 
 absl::optional<Named> Parse(absl::string_view name) {

@@ -44,11 +44,12 @@ class SessionTable {
   explicit SessionTable(uint32_t max_sessions, SessionId base = SessionId())
       : max_sessions_(max_sessions), last_session_(base) {}
 
-  // Opens a session. A worker without a place takes part from step `active_from`. If `catches_up`,
-  // its ssp clock is at least that of the slowest worker, so that nobody waits for it to catch up.
-  // EVICTED if the operator evicted that process. BAD_ARGUMENT if it has no place and asks for an
-  // index that another open worker has, or that is not below the limit of sessions.
-  // TOO_MANY_WORKERS if the table is full and no record can be removed.
+  // Opens a session. A worker that does not keep its place, as in 1., takes part from step
+  // `active_from`. If `catches_up`, its ssp clock is at least that of the slowest worker, so that
+  // nobody waits for it to catch up. EVICTED if the operator evicted that process. BAD_ARGUMENT if
+  // it does not keep its place and asks for an index that another open worker has, or that is not
+  // below the limit of sessions. TOO_MANY_WORKERS if the table is full and no record can be
+  // removed.
   absl::StatusOr<const SessionRecord*> Open(const JoinRequest& request, Step active_from,
                                             absl::Time now, bool catches_up = true);
 

@@ -162,7 +162,7 @@ void AddTraffic(const v1::ServerState& state, Families& families) {
   AddEncoded(state, &v1::EncodedBytes::wire_bytes, families);
 }
 
-// What the first server knows of each. A job has at most 256 servers.
+// What the leader knows of each server. A job has at most 256.
 void AddServers(const JobMoment& moment, Families& families) {
   const auto add = [&](const auto& value) {
     for (const v1::Server& server : moment.servers) {

@@ -25,9 +25,9 @@ class JobServer {
   // Where it listens.
   const Address& address() const;
 
-  // Serves until the job is over; then the first server prints the closing table. Returns the
-  // process's exit code, that of Server::Serve() or ReplicaServer::Serve(); but if only the first
-  // server speaks, another one whose job that has ended returns 0.
+  // Serves until the job is over; then the leader prints the closing table. Returns the process's
+  // exit code, that of Server::Serve() or ReplicaServer::Serve(). But if only the leader speaks, a
+  // replica whose job the leader has ended returns 0.
   int Serve();
 
  private:

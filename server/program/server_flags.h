@@ -66,8 +66,8 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags);
 absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32_t launched_workers,
                                                 uint32_t servers = 1);
 
-// The options of a server that holds a stripe of the job, from those of its first server: all but
-// index, first server, address and credentials.
+// The options of a replica's server, from those of its leader: all but index, leader, address and
+// credentials.
 ReplicaServerOptions ReplicaOptionsFrom(const ServerOptions& options);
 
 // Returns the configuration (see ConfigJson()) of a server that is started without mpirun with

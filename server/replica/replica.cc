@@ -121,7 +121,7 @@ PushId Replica::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCal
     if (!push.ok()) return start(push.status());
     start(PushStart{*std::move(push), {}});
   };
-  // A header may wait long, and the rest of it is for the first server.
+  // A header may wait long, and the rest of it is for the leader.
   PushHeader name = *header;
   name.attachments = nullptr;
   name.running_means = nullptr;

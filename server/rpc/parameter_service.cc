@@ -264,7 +264,7 @@ std::unique_ptr<grpc::Service> MakeGrpcStripeService(TransformRegistry transform
   auto service =
       std::make_unique<GrpcStripeService>(std::move(transforms), std::move(first_server), replica);
   SessionResources* const resources = &service->resources();
-  // An observer joins at the first server, so no connection here is the one of its Join.
+  // An observer joins at the leader, so no connection here is the one of its Join.
   replica.Listen({[resources](const OpenSession& open) {
                     resources->Begin(open.session, open.role, SessionOwners::kAnyConnection,
                                      open.memory, "");

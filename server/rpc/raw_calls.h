@@ -1,5 +1,5 @@
-// The ParameterServer service with raw messages, which the first server and those that hold a
-// stripe implement: all calls get their messages as bytes.
+// The ParameterServer service with raw messages, which the leader and the replicas implement: all
+// calls get their messages as bytes.
 
 #ifndef SLUICE_SERVER_RPC_RAW_CALLS_H_
 #define SLUICE_SERVER_RPC_RAW_CALLS_H_

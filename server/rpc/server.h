@@ -60,9 +60,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
                                                             DurableDirectory* durable = nullptr,
                                                             ReplicaLinks* replicas = nullptr);
 
-// The same for a server that holds a stripe: the Inspector passes calls on to `first_server`, the
-// first server's gRPC target, and Admin refuses. `replica` outlives it, and has executed no command
-// yet.
+// The same for the server of a replica. Of the Inspector and of Admin it serves GetRow alone. Their
+// other calls get NOT_FIRST_SERVER, which names `first_server`, the leader's gRPC target. `replica`
+// outlives it, and has executed no command yet.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOptions& options,
                                                               const std::string& first_server,
                                                               Replica& replica);

@@ -238,7 +238,7 @@ void Shard::DescribeServersWith(std::function<std::vector<ServerStatus>()> serve
   servers_ = std::move(servers);
 }
 
-// The first server's own figures are those of the status.
+// The leader's own figures are those of the status.
 void Shard::DescribeServers(ShardStatus* status) const {
   std::vector<ServerStatus>& servers = status->each_server;
   servers = servers_ == nullptr ? std::vector<ServerStatus>(status->servers) : servers_();

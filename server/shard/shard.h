@@ -121,8 +121,8 @@ class Shard final : public ParameterStore {
   void SaveEndWith(CheckpointCallback save);
   void OnEndSaved(const absl::StatusOr<Step>& saved) ABSL_LOCKS_EXCLUDED(job_.mu);
   // Calls `done` at once, unless training is over and its end is still to be saved. In that case
-  // calls `done` when the end is saved or cannot be saved. `done` gets an error if the servers go
-  // back to an earlier step before that.
+  // calls `done` when the end is saved, cannot be saved, or has not been saved for 30 s. `done`
+  // gets an error if another server was lost before that, because then steps may be lost, too.
   void WhenEndIsSaved(std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(job_.mu);
 
   void OnDurable(Step step);  // all steps up to this one are in the journals of all servers

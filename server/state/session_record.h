@@ -43,7 +43,7 @@ struct StoredAnswer {
 // repeated push, changes the first answer that it repeats. Returns whether anything has changed.
 bool MarkLeftOut(Step step, PushOutcome* outcome);
 
-// A plain value. SessionTable's records are externally synchronized; copies are free.
+// A plain value. SessionTable's records are externally synchronized; a copy is its owner's.
 struct SessionRecord {
   // The number of answers that are stored for repeated pushes. A worker has one push in flight; the
   // other answers serve copies of earlier pushes that a slow network delays.
@@ -82,7 +82,7 @@ struct SessionRecord {
   // discarded, so they must not repeat a push.
   std::vector<ProcessNonce> replaced;
 
-  // Shown to people.
+  // Shown to people. The counts also tell how much of its data is done; see pushes_in_launch().
   Step last_gradient_step;
   uint64_t accepted = 0;
   uint64_t stale = 0;

@@ -38,12 +38,12 @@ struct Guards {
   absl::Status Validate() const;
 };
 
-// How a server was started. It decides whether an end of training that was saved is the end of the
-// job.
+// How a server was started. If its checkpoint says that training had ended, this decides whether
+// the job is over. It is over only until a worker joins.
 enum class Launched {
-  kByHand,  // it is while observers of before are awaited, and no worker joins
-  kAgain,   // in place of one of the same launch, perhaps of a process that died: it is
-  kAnew,    // with workers, which train on: it is not
+  kByHand,  // by a person: over if the checkpoint names observers, which may still come
+  kAgain,   // in place of a server of the same launch, for example of a process that died: over
+  kAnew,    // by a new launch, whose workers train on: not over
 };
 
 struct ShardOptions {

@@ -44,11 +44,11 @@ class StepJournal {
   virtual ~StepJournal() = default;
 
   // Appends a step, in order, after the optimizer has made it. The leader's steps are appended
-  // before they are published. `sum` is
-  // the weighted sum of the step's gradients, and `rows` are those of the tables, in their order.
-  // Both are valid only during the call. They are empty if the step has no gradients, or if they
-  // were left out because the step would not be finite. The implementation tells its owner's
-  // listener when the record is durable, and when it fails.
+  // before they are published. `sum` is the weighted sum of the step's gradients, and `rows` are
+  // the sums of the tables' rows, in the order of the tables. Both are valid only during the call.
+  // They are empty if the step has no gradients, or if its gradients were left out because it would
+  // not be finite. The implementation tells its owner's listener when the record is durable, and
+  // when it fails.
   virtual void Append(const StepRecord& record, absl::Span<const float> sum,
                       absl::Span<const TableSums> rows) = 0;
 

@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Load(
   if (damaged && !files_may_come_) return std::unique_ptr<FollowedCheckpoint>();
   auto checkpoint = store_.Load(name);
   if (absl::IsDataLoss(checkpoint.status())) {
-    // Several servers remove their stripes after the first server's file.
+    // Replicas remove their stripes after the leader has removed its file.
     if (absl::IsNotFound(store_.CheckIsThere(name))) return std::unique_ptr<FollowedCheckpoint>();
     LOG_IF(ERROR, !damaged) << checkpoint.status().message() << "; it is skipped";
     damaged_.insert(name);

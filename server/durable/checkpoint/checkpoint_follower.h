@@ -39,7 +39,8 @@ class CheckpointFollower {
   // before, or is of a later incarnation. If there is none and `finally` is set, it returns the
   // newest one that was not returned yet. Null if there is none, or no directory. A damaged
   // checkpoint is named in the log and skipped; one that the server removes meanwhile is skipped.
-  // If there are `others`, it is tried again at the next call: its files may still come there.
+  // If there are `others`, a damaged one is tried again at the next call: its files may still come
+  // there.
   // Errors are FileSystem's.
   absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> Next(uint64_t every, bool finally);
 

@@ -13,9 +13,9 @@
 
 namespace sluice {
 
-// Reads the state and all values, and checks every byte. `output` says how far the file of one
-// server is read. DATA_LOSS says what is wrong, and names the stripe's file if it is there. Other
-// errors are FileSystem's.
+// Reads the state and all values, and checks every byte. `output` says how far it is. DATA_LOSS
+// says what is wrong, and names the stripe's file if the error is in one. Other errors are
+// FileSystem's.
 absl::StatusOr<ShardCheckpoint> ReadWholeCheckpoint(FileSystem& files, const CheckpointPlace& place,
                                                     const ProgressOutput& output);
 
