@@ -1,6 +1,4 @@
-// Which gradients count, and what a step does with them. Other tests of the shard: shard_push_test,
-// shard_membership_test, shard_modes_test, shard_end_test, shard_pull_test,
-// shard_conformance_test, shard_concurrency_test.
+// Which gradients count, and what a step does with them.
 
 #include "server/shard/shard.h"
 

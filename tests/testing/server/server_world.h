@@ -131,6 +131,7 @@ class ServerWorld {
 
   const Address& address() const { return door_->address(); }
   Shard& shard() { return shard_; }
+  FakeClock& clock() { return clock_; }
 
  private:
   struct Session {
