@@ -1,4 +1,5 @@
-// The order in which a step's gradients are added, and the memory of their sum.
+// The order in which a step's gradients are added (tests/scripts/rank_order.txt has more of it),
+// and the memory of their sum.
 
 #include <algorithm>
 #include <memory>
@@ -47,45 +48,6 @@ TEST(RankOrderTest, TheOrderOfArrivalGivesOtherBits) {
   EXPECT_EQ(world.Parameters(),
             AfterStep({kGradients[1], kGradients[3], kGradients[0], kGradients[2]}));
   EXPECT_NE(world.Parameters(), AfterStep(kGradients));
-}
-
-TEST(RankOrderTest, IsThatOfTheIndicesThatTheLauncherGave) {
-  ShardWorld world(InOrderOfRanks(4));
-  for (size_t i = kWorkers.size(); i-- > 0;) {
-    JoinRequest request = world.RequestOf(kWorkers[i]);
-    request.index = static_cast<uint32_t>(i);
-    ASSERT_THAT(world.JoinAs(request), IsOk());
-  }
-  ASSERT_THAT(world.Initialize({0, 0, 0}), IsOk());
-  for (const size_t worker : {2, 0, 3, 1}) {
-    ASSERT_THAT(world.Push(kWorkers[worker], 0, kGradients[worker]), IsOk());
-  }
-  EXPECT_EQ(world.Parameters(), AfterStep(kGradients));
-}
-
-TEST(RankOrderTest, WaitsForNobodyWhoIsGone) {
-  ShardWorld world(InOrderOfRanks(4));
-  world.Start(kWorkers);
-  for (const size_t worker : {3, 1, 2}) {
-    ASSERT_THAT(world.Push(kWorkers[worker], 0, kGradients[worker]), Accepted(0));
-  }
-  ASSERT_THAT(world.Leave(kWorkers[0]), IsOk());
-  EXPECT_EQ(world.step(), 1u);
-  EXPECT_EQ(world.Parameters(), AfterStep({kGradients[1], kGradients[2], kGradients[3]}));
-}
-
-TEST(RankOrderTest, HoldsForWorkersThatPushBeforeAllHaveJoined) {
-  ShardWorld world(InOrderOfRanks(2));
-  JoinRequest late = world.RequestOf("first");
-  late.index = 0;
-  JoinRequest early = world.RequestOf("second");
-  early.index = 1;
-  ASSERT_THAT(world.JoinAs(early), IsOk());
-  ASSERT_THAT(world.Initialize({0, 0, 0}), IsOk());
-  ASSERT_THAT(world.Push("second", 0, kGradients[1]), Accepted(0));
-  ASSERT_THAT(world.JoinAs(late), IsOk());
-  ASSERT_THAT(world.Push("first", 0, kGradients[0]), Applied(1));
-  EXPECT_EQ(world.Parameters(), AfterStep({kGradients[0], kGradients[1]}));
 }
 
 // ---- The memory of the sum ----
