@@ -1,6 +1,6 @@
-// Initial parameters, pulls, and the snapshots that answer them.
+// Initial parameters, pulls, and the snapshots that answer them: what tests/scripts/pulls.txt
+// cannot say, of offers in parts, callbacks and memory.
 
-#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -19,7 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Field;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 auto Initialized(bool accepted, uint64_t step) {
@@ -28,15 +27,6 @@ auto Initialized(bool accepted, uint64_t step) {
 }
 
 // ---- Initial parameters ----
-
-TEST(InitializeTest, TheFirstOfferWins) {
-  ShardWorld world(Sync(2));
-  ASSERT_THAT(world.Join("a"), IsOk());
-  EXPECT_THAT(world.Initialize({1, 2, 3}), Initialized(true, 0));
-  ASSERT_THAT(world.Join("b"), IsOk());
-  EXPECT_THAT(world.Initialize({7, 7, 7}), Initialized(false, 0));
-  EXPECT_THAT(world.Parameters(), ElementsAre(1, 2, 3));
-}
 
 TEST(InitializeTest, ALaterOfferIsToldAtItsHeader) {
   ShardWorld world(Async(1));
@@ -73,24 +63,6 @@ TEST(InitializeTest, ALateOfferLeavesTheStepsThatWereTaken) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -1, -1));
 }
 
-TEST(InitializeTest, AnIncompleteOfferIsRefusedAndAnotherMayFollow) {
-  ShardWorld world(Sync(1));
-  ASSERT_THAT(world.Join("a"), IsOk());
-  EXPECT_THAT(world.Initialize({1, 2}),
-              IsError(Reason::kBadChunk, HasSubstr("2 to 2 are missing")));
-  EXPECT_THAT(world.Parameters(), IsEmpty());
-  EXPECT_THAT(world.Initialize({1, 2, 3}), Initialized(true, 0));
-}
-
-TEST(InitializeTest, IsForWorkersWithASession) {
-  ShardWorld world(Sync(1));
-  ASSERT_THAT(world.Join("a"), IsOk());
-  ASSERT_THAT(world.Observe("o"), IsOk());
-  EXPECT_THAT(world.Initialize({1, 2, 3}), IsError(Reason::kNotAWorker, HasSubstr("observer")));
-  EXPECT_THAT(world.shard().BeginInitialize(SessionId(99)).status(),
-              IsError(Reason::kUnknownSession, HasSubstr("session 99")));
-}
-
 // ---- Pulls ----
 
 TEST(PullTest, GetsTheLatestStepAtOnce) {
@@ -104,99 +76,6 @@ TEST(PullTest, GetsTheLatestStepAtOnce) {
   EXPECT_FALSE(pull.result()->header.not_modified);
   EXPECT_EQ(pull.result()->snapshot->step, Step(1));
   EXPECT_THAT(pull.values(), ElementsAre(-1, -2, -3));
-}
-
-TEST(PullTest, WaitsForTheParameters) {
-  ShardWorld world(Sync(1));
-  ASSERT_THAT(world.Join("a"), IsOk());
-  const TestPull pull = world.Pull(0);
-  EXPECT_FALSE(pull.answered());
-  EXPECT_EQ(world.shard().Describe().waiting_pulls, 1u);
-  ASSERT_THAT(world.Initialize({1, 2, 3}), IsOk());
-  ASSERT_TRUE(pull.answered());
-  EXPECT_EQ(pull.step(), 0u);
-  EXPECT_THAT(pull.values(), ElementsAre(1, 2, 3));
-}
-
-TEST(PullTest, WaitsForItsStep) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  const TestPull of_one = world.Pull(1);
-  const TestPull of_two = world.Pull(2);
-  EXPECT_FALSE(of_one.answered());
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  ASSERT_TRUE(of_one.answered());
-  EXPECT_EQ(of_one.step(), 1u);
-  EXPECT_FALSE(of_two.answered());
-  ASSERT_THAT(world.Push("a", 1, {1, 1, 1}), Applied(2));
-  ASSERT_TRUE(of_two.answered());
-  EXPECT_EQ(of_two.step(), 2u);
-  EXPECT_THAT(of_two.values(), ElementsAre(-2, -2, -2));
-  EXPECT_EQ(world.shard().Describe().waiting_pulls, 0u);
-}
-
-TEST(PullTest, WaitsForAStepThatCompletesWithoutItsLastWorker) {
-  ShardWorld world(Sync(2));
-  world.Start({"a", "b"});
-  const TestPull pull = world.PullAs(world.session("a"), 1);
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Accepted(0));
-  EXPECT_FALSE(pull.answered());
-  world.Lose("b");
-  world.Pass(absl::Seconds(10));
-  ASSERT_TRUE(pull.answered());
-  EXPECT_EQ(pull.step(), 1u);
-}
-
-TEST(PullTest, EndsWithItsSession) {
-  ShardWorld world(Sync(3));
-  world.Start({"replaced", "leaving", "silent", "here"});
-  std::vector<TestPull> pulls;
-  for (const char* name : {"replaced", "leaving", "silent", "here"}) {
-    pulls.push_back(world.PullAs(world.session(name), 1));
-  }
-  ASSERT_THAT(world.Join("replaced"), IsOk());
-  EXPECT_THAT(pulls[0].result(), IsError(Reason::kUnknownSession, HasSubstr("session 1")));
-  ASSERT_THAT(world.Leave("leaving"), IsOk());
-  EXPECT_THAT(pulls[1].result(), IsError(Reason::kUnknownSession, HasSubstr("session 2")));
-  world.Silence("silent");
-  world.Pass(absl::Seconds(10));
-  EXPECT_THAT(pulls[2].result(), IsError(Reason::kUnknownSession, HasSubstr("session 3")));
-  EXPECT_FALSE(pulls[3].answered());
-}
-
-// A lost worker may return, and the rpc layer still holds its pull.
-TEST(PullTest, OutlivesTheLossOfItsConnection) {
-  ShardWorld world(Async(1));
-  world.Start({"a", "b"});
-  const TestPull pull = world.PullAs(world.session("a"), 1);
-  world.Lose("a");
-  EXPECT_FALSE(pull.answered());
-  ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Applied(1));
-  EXPECT_EQ(pull.step(), 1u);
-}
-
-TEST(PullTest, OfTheStepThatTheCallerHasIsNotModified) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  const TestPull same = world.Pull(0, 0);
-  ASSERT_TRUE(same.answered());
-  EXPECT_TRUE(same.result()->header.not_modified);
-  EXPECT_EQ(same.step(), 0u);
-  EXPECT_EQ(same.result()->snapshot, nullptr);
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  const TestPull older = world.Pull(0, 0);
-  EXPECT_FALSE(older.result()->header.not_modified);
-  EXPECT_THAT(older.values(), ElementsAre(-1, -1, -1));
-}
-
-TEST(PullTest, ThatWaitedForItsStepIsModified) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  const TestPull pull = world.Pull(1, 0);
-  EXPECT_FALSE(pull.answered());
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  EXPECT_FALSE(pull.result()->header.not_modified);
-  EXPECT_EQ(pull.step(), 1u);
 }
 
 TEST(PullTest, IsNeverAnsweredOnceCancelled) {
@@ -222,104 +101,22 @@ TEST(PullTest, CannotBeCancelledOnceAnswered) {
   EXPECT_FALSE(later.Cancel());
 }
 
-TEST(PullTest, NeedsASession) {
+TEST(PullTest, C12TakesOfOneStepAreAnsweredFirstInFirstOut) {
   ShardWorld world(Async(1));
   world.Start({"a"});
-  const TestPull stranger = world.PullAs(SessionId(99), 0);
-  EXPECT_THAT(stranger.result(), IsError(Reason::kUnknownSession, HasSubstr("session 99")));
-  ASSERT_THAT(world.Leave("a"), IsOk());
-  EXPECT_THAT(world.Pull(0).result(), IsError(Reason::kUnknownSession, HasSubstr("session 1")));
-}
-
-TEST(PullTest, EndsWithDrainingWhenTheServerGoesDown) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  const TestPull waiting = world.Pull(1);
-  world.shard().Drain();
-  EXPECT_THAT(waiting.result(), IsError(Reason::kDraining, HasSubstr("draining")));
-  EXPECT_THAT(world.Pull(0).result(), IsError(Reason::kDraining, HasSubstr("draining")));
-  EXPECT_THAT(world.Pull(9).result(), IsError(Reason::kDraining, HasSubstr("draining")));
-}
-
-// ---- Observers' pulls ----
-
-TEST(ObserverPullTest, WaitsForItsStepAsAWorkers) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  ASSERT_THAT(world.Observe("o"), IsOk());
-  const TestPull pull = world.Pull(2);
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  EXPECT_FALSE(pull.answered());
-  ASSERT_THAT(world.Push("a", 1, {1, 1, 1}), Applied(2));
-  ASSERT_TRUE(pull.answered());
-  EXPECT_EQ(pull.step(), 2u);
-  EXPECT_FALSE(pull.result()->header.last);
-}
-
-TEST(ObserverPullTest, WaitsForNoStepThatWillNotCome) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  ASSERT_THAT(world.Observe("o"), IsOk());
-  const TestPull waiting = world.Pull(100);
-  EXPECT_FALSE(waiting.answered());
-  ASSERT_THAT(world.Leave("a"), IsOk());
-  for (const TestPull& pull : {waiting, world.Pull(100)}) {
-    ASSERT_TRUE(pull.answered());
-    EXPECT_EQ(pull.step(), 1u);
-    EXPECT_TRUE(pull.result()->header.last);
-    EXPECT_THAT(pull.values(), ElementsAre(-1, -1, -1));
+  PullRequest take;
+  take.session = world.session("a");
+  take.min_step = Step(1);
+  std::vector<int> answered;
+  for (const int number : {1, 2, 3}) {
+    world.shard().Pull(take, [&answered, number](const absl::StatusOr<PullResult>& result) {
+      EXPECT_THAT(result, IsOk());
+      answered.push_back(number);
+    });
   }
-}
-
-TEST(ObserverPullTest, IsOfTheStepThatTheLastWorkerCompletesByLeaving) {
-  ShardWorld world(Sync(2));
-  world.Start({"a", "b"});
-  ASSERT_THAT(world.Observe("o"), IsOk());
-  const TestPull pull = world.Pull(100);
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Accepted(0));
-  ASSERT_THAT(world.Leave("a"), IsOk());
-  EXPECT_FALSE(pull.answered());
-  ASSERT_THAT(world.Leave("b"), IsOk());
-  ASSERT_TRUE(pull.answered());
-  EXPECT_EQ(pull.step(), 1u);
-  EXPECT_TRUE(pull.result()->header.last);
-}
-
-TEST(ObserverPullTest, GoesOnWhileTheServerDrains) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
+  EXPECT_THAT(answered, IsEmpty());
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  ASSERT_THAT(world.Observe("o"), IsOk());
-  const TestPull waiting = world.Pull(100);
-  world.shard().Drain();
-  for (const TestPull& pull : {waiting, world.Pull(100)}) {
-    ASSERT_TRUE(pull.answered());
-    EXPECT_EQ(pull.step(), 1u);
-    EXPECT_TRUE(pull.result()->header.last);
-  }
-}
-
-TEST(ObserverPullTest, EndsWithDrainingIfThereAreNoParameters) {
-  ShardWorld world(Async(1));
-  ASSERT_THAT(world.Join("a"), IsOk());
-  ASSERT_THAT(world.Observe("o"), IsOk());
-  const TestPull waiting = world.Pull(0);
-  world.shard().Drain();
-  EXPECT_THAT(waiting.result(), IsError(Reason::kDraining, HasSubstr("draining")));
-}
-
-// ---- What is counted ----
-
-TEST(PullTest, CountsTheBytesItSends) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  world.Pull(0);
-  world.Pull(0, 0);
-  world.Pull(1);
-  EXPECT_EQ(world.shard().Describe().traffic.bytes_sent, 12u);
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  EXPECT_EQ(world.shard().Describe().traffic.bytes_sent, 24u);
+  EXPECT_THAT(answered, ElementsAre(1, 2, 3));
 }
 
 // ---- Snapshots ----
