@@ -83,14 +83,9 @@ class InProcess final : public ScriptedJob {
   std::unique_ptr<ScriptedPull> Pull(const PullRequest& request, bool waits) override;
 
   absl::Status SetConsistency(const Consistency& consistency) override {
-    return shard_.SetConsistency(consistency).status();
-  }
-
-  void Pass(absl::Duration duration, const std::vector<SessionId>& alive) override {
-    clock_.Advance(duration);
-    for (const SessionId session : alive) shard_.Heartbeat(session).IgnoreError();
-    shard_.Tick();
+    const auto set = shard_.SetConsistency(consistency);
     Settle();
+    return set.status();
   }
 
   void HoldLinks(bool hold) override {
@@ -101,6 +96,7 @@ class InProcess final : public ScriptedJob {
   bool Await(const std::function<bool()>& condition) override { return condition(); }
   Values Parameters() override;
   Shard& shard() override { return shard_; }
+  FakeClock& clock() override { return clock_; }
 
   uint32_t servers() const { return stripes_.count(); }
   ParameterStore& store(uint32_t server) {
@@ -110,7 +106,7 @@ class InProcess final : public ScriptedJob {
 
   // Does that after what is under way: a callback may not call back.
   void Later(std::function<void()> act) { later_.push_back(std::move(act)); }
-  void Settle() {
+  void Settle() override {
     while (true) {
       if (!later_.empty()) {
         const auto act = std::move(later_.front());

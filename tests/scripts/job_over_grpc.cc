@@ -196,11 +196,6 @@ class OverGrpc final : public ScriptedJob {
     return FromGrpcStatus(world_.admin().SetPolicy(context.get(), request, &response));
   }
 
-  void Pass(absl::Duration duration, const std::vector<SessionId>& alive) override {
-    world_.clock().Advance(duration);
-    for (const SessionId session : alive) shard().Heartbeat(session).IgnoreError();
-    shard().Tick();
-  }
   void HoldLinks(bool /*hold*/) override { FAIL() << "one server has no links"; }
   bool Await(const std::function<bool()>& condition) override { return world_.Await(condition); }
   Values Parameters() override {
@@ -208,6 +203,8 @@ class OverGrpc final : public ScriptedJob {
     return snapshot == nullptr ? Values() : ValuesOf(snapshot->values.span());
   }
   Shard& shard() override { return world_.shard(); }
+  FakeClock& clock() override { return world_.clock(); }
+  void Settle() override {}
 
  private:
   static constexpr uint64_t kMostPushes = 100;

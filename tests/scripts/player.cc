@@ -264,7 +264,7 @@ class Player {
       options.incarnation = incarnation_ = Incarnation(Number<uint64_t>(Option("incarnation")));
       options.session_base = SessionId(1000 * incarnation_.value());
     }
-    if (!Option("tick").empty()) options.tick = Length(Option("tick"));
+    if (!Option("tick").empty()) options.tick = tick_ = Length(Option("tick"));
     if (!Option("room").empty()) {  // gradients that may be in flight
       options.max_in_flight_bytes =
           Number<uint64_t>(Option("room")) * layout_.size() * sizeof(float);
@@ -328,14 +328,34 @@ class Player {
     Named().silent = true;
     return "";
   }
+  // Time passes, in which all who are not silent send heartbeats, and the server ticks.
   std::string Pass() {
-    std::vector<SessionId> alive;
-    for (const auto& [name, worker] : workers_) {
-      if (!worker.silent && worker.session != SessionId()) alive.push_back(worker.session);
-    }
-    job_->Pass(Length(Word(1)), alive);
+    PassAndTick(Length(Word(1)));
     return "";
   }
+  std::string Run() {
+    for (absl::Duration run; run < Length(Word(1)); run += tick_) PassAndTick(tick_);
+    return "";
+  }
+  // The server does not run for so long.
+  std::string Stop() {
+    job_->clock().Advance(Length(Word(1)));
+    return "";
+  }
+  std::string Tick() {
+    job_->shard().Tick();
+    job_->Settle();
+    return "";
+  }
+  void PassAndTick(absl::Duration length) {
+    job_->clock().Advance(length);
+    for (const auto& [name, worker] : workers_) {
+      const bool alive = !worker.silent && worker.session != SessionId();
+      if (alive) job_->shard().Heartbeat(worker.session).IgnoreError();
+    }
+    Tick();
+  }
+  std::string Heartbeat() { return OnlyErrors(job_->shard().Heartbeat(Named().session)); }
 
   // ---- Pushes and pulls
 
@@ -368,6 +388,23 @@ class Player {
     return Whole();
   }
   std::string Repeat() { return Whole(); }
+  // A push of zeros for each loss, of the latest step. Tells the last answer.
+  std::string Losses() {
+    std::string answer;
+    for (const float loss : line_->values) {
+      PushHeader header;
+      header.session = Named().session;
+      header.sequence = Sequence(++Named().sequence);
+      header.step = job_->shard().Describe().step;
+      header.incarnation = incarnation_;
+      header.loss = loss;
+      const auto push = job_->Push(header);
+      push->Finish(Values(layout_.size()));
+      const auto outcome = push->Answer();
+      answer = outcome.has_value() ? OutcomeWords(*outcome) : "waits";
+    }
+    return answer;
+  }
   std::string Begin() {
     ++Named().sequence;
     auto push = SendHeader();
@@ -425,16 +462,27 @@ class Player {
     if (Word(1) == "learning-rate") {
       double rate = 0;
       EXPECT_TRUE(absl::SimpleAtod(Word(2), &rate)) << Word(2);
-      return OnlyErrors(job_->shard().SetLearningRate(rate));
+      const auto set = job_->shard().SetLearningRate(rate);
+      job_->Settle();
+      return OnlyErrors(set);
     }
     Consistency consistency = Options().consistency;
     if (!Option("quorum").empty()) consistency.quorum = Number<uint32_t>(Option("quorum"));
     return OnlyErrors(job_->SetConsistency(consistency));
   }
-  std::string Evict() { return OnlyErrors(job_->shard().Evict(Word(1))); }
+  std::string Evict() {
+    const absl::Status evicted = job_->shard().Evict(Word(1));
+    job_->Settle();
+    return OnlyErrors(evicted);
+  }
   std::string Drain() {
     job_->shard().Drain();
+    job_->Settle();
     return "";
+  }
+  // Another incarnation takes over.
+  std::string Suspend() {
+    return job_->shard().Suspend(absl::UnavailableError("it goes back")) ? "" : "not suspended";
   }
   std::string Hold() {
     job_->HoldLinks(true);
@@ -480,6 +528,7 @@ class Player {
   const ScriptLine* line_ = nullptr;
   Layout layout_;
   Incarnation incarnation_ = Incarnation(1);
+  absl::Duration tick_ = absl::Milliseconds(100);
   uint64_t last_nonce_ = 1000;
   std::map<std::string, Worker> workers_;
   std::unique_ptr<ScriptedJob> job_;
@@ -517,6 +566,12 @@ const std::map<std::string, Player::Action>& Player::Actions() {
       {"worker", &Player::OfWorker},
       {"counters", &Player::Counters},
       {"heard", &Player::Heard},
+      {"run", &Player::Run},
+      {"stop", &Player::Stop},
+      {"tick", &Player::Tick},
+      {"heartbeat", &Player::Heartbeat},
+      {"losses", &Player::Losses},
+      {"suspend", &Player::Suspend},
   };
   return actions;
 }

@@ -14,6 +14,17 @@ std::vector<std::string> WordsOf(absl::string_view text) {
   return absl::StrSplit(text, ' ', absl::SkipEmpty());
 }
 
+// A value, or "100x0.5": so many equal ones.
+void AddValues(const std::string& word, std::vector<float>* values) {
+  const std::vector<std::string> parts = absl::StrSplit(word, 'x');
+  size_t count = 1;
+  float value = 0;
+  EXPECT_TRUE(absl::SimpleAtof(parts.back(), &value) &&
+              (parts.size() == 1 || absl::SimpleAtoi(parts[0], &count)))
+      << word << " is no number";
+  values->insert(values->end(), count, value);
+}
+
 // An action, "name words: values -> answers".
 ScriptLine LineOf(absl::string_view text, int number) {
   ScriptLine line;
@@ -24,11 +35,7 @@ ScriptLine LineOf(absl::string_view text, int number) {
   const std::pair<absl::string_view, absl::string_view> action =
       absl::StrSplit(both.first, absl::MaxSplits(": ", 1));
   line.words = WordsOf(action.first);
-  for (const std::string& word : WordsOf(action.second)) {
-    float value = 0;
-    EXPECT_TRUE(absl::SimpleAtof(word, &value)) << word << " is no number";
-    line.values.push_back(value);
-  }
+  for (const std::string& word : WordsOf(action.second)) AddValues(word, &line.values);
   return line;
 }
 

@@ -8,14 +8,13 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/layout.h"
 #include "server/shard/shard.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -61,14 +60,15 @@ class ScriptedJob {
   // `waits`: returns once the server has made it wait, else once it is answered.
   virtual std::unique_ptr<ScriptedPull> Pull(const PullRequest& request, bool waits) = 0;
   virtual absl::Status SetConsistency(const Consistency& consistency) = 0;
-  // Lets time pass, in which these sessions send a heartbeat. Then ticks.
-  virtual void Pass(absl::Duration duration, const std::vector<SessionId>& alive) = 0;
   // The messages between the servers wait from now on, or no longer.
   virtual void HoldLinks(bool hold) = 0;
   // Waits until `condition` holds, if it may hold later; false if that takes too long.
   virtual bool Await(const std::function<bool()>& condition) = 0;
   virtual Values Parameters() = 0;  // of the latest step; empty: there are none
   virtual Shard& shard() = 0;       // of the first server
+  virtual FakeClock& clock() = 0;
+  // Lets the servers do what follows from a call of the shard.
+  virtual void Settle() = 0;
 };
 
 // `listener` gets the events of a session by its name, in words, and those of the job's owner.
