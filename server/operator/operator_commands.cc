@@ -23,14 +23,19 @@ absl::StatusOr<Step> OperatorCommands::SetLearningRate(absl::optional<double> le
 }
 
 void OperatorCommands::SaveCheckpoint(SaveCallback done) {
-  if (durable_ != nullptr) {
-    sluice::SaveCheckpoint(shard_, *durable_, std::move(done));
+  if (durable_ == nullptr) {
+    done(absl::FailedPreconditionError(
+        shard_.Describe().servers > 1
+            ? "this job keeps no checkpoints; start all its servers with --checkpoint-dir"
+            : "this server keeps no checkpoints; start it with --checkpoint-dir"));
     return;
   }
-  done(absl::FailedPreconditionError(
-      shard_.Describe().servers > 1
-          ? "this job keeps no checkpoints; start all its servers with --checkpoint-dir"
-          : "this server keeps no checkpoints; start it with --checkpoint-dir"));
+  // The thread that recovers is still preparing the directory, though the shard may have begun.
+  if (shard_.recovers()) {
+    done(absl::UnavailableError("the servers restore their state; try again"));
+    return;
+  }
+  sluice::SaveCheckpoint(shard_, *durable_, std::move(done));
 }
 
 }  // namespace sluice

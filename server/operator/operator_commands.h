@@ -29,7 +29,7 @@ class OperatorCommands {
   // Returns the first step that has the rate. BAD_ARGUMENT if the rate is absent or out of range.
   absl::StatusOr<Step> SetLearningRate(absl::optional<double> learning_rate);
   // Calls `done` when the checkpoint is saved or cannot be: on another thread, or on this one
-  // before it returns.
+  // before it returns. UNAVAILABLE while the servers restore their state.
   void SaveCheckpoint(SaveCallback done);
 
  private:

@@ -21,6 +21,7 @@
 #include "server/durable/journal/journal_format.h"
 #include "server/durable/recovery.h"
 #include "server/durable/save_checkpoint.h"
+#include "server/operator/operator_commands.h"
 #include "server/shard/shard.h"
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/durable/life.h"
@@ -117,6 +118,31 @@ class ReplayTest : public ::testing::Test {
   std::unique_ptr<FaultyFiles> files_;
   DurableOptions options_;
 };
+
+// Several servers take calls while they recover. The directory is not ready for an operator's
+// checkpoint before the end of that, though the shard saves one of its own.
+TEST_F(ReplayTest, AnOperatorSavesNothingBeforeRecoveryHasEnded) {
+  files_ = std::make_unique<FaultyFiles>();
+  Life life(options_, *files_, Sync(1));
+  life.world().Start({"a"});
+  Shard& shard = life.world().shard();
+  OperatorCommands commands(shard, &life.directory());
+  const auto save = [&commands] {
+    absl::Notification done;
+    absl::StatusOr<SavedCheckpoint> result;
+    commands.SaveCheckpoint([&](absl::StatusOr<SavedCheckpoint> saved) {
+      result = std::move(saved);
+      done.Notify();
+    });
+    done.WaitForNotification();
+    return result;
+  };
+  shard.BeginRecovery();
+  shard.BeginIncarnation({});
+  EXPECT_THAT(save(), HasCode(absl::StatusCode::kUnavailable, HasSubstr("try again")));
+  shard.EndRecovery();
+  EXPECT_THAT(save(), IsOk());
+}
 
 // Stale ones, of SGD with momentum: the new server has neither the gaps nor the decays.
 TEST_F(ReplayTest, StepsOfStaleGradientsComeOutWithTheSameBits) {
