@@ -1,7 +1,9 @@
-// Sessions: heartbeats, leases, and the records of workers that have gone.
+// Sessions: what they are told in fields that scripts do not show, and what they report. Stories of
+// sessions are in tests/scripts.
 
 #include <cmath>
 #include <utility>
+#include <variant>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,68 +17,87 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr absl::Duration kLease = absl::Seconds(10);
-constexpr absl::Duration kInstant = absl::Nanoseconds(1);
 
-// ---- Those who say nothing ----
+TEST(JoinTest, WelcomesWorkers) {
+  ShardOptions options = Bounded(2, 3);
+  options.incarnation = Incarnation(1);
+  options.expected_workers = 5;
+  ShardWorld world(options);
+  const absl::StatusOr<Welcome> welcome = world.Join("a");
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_EQ(welcome->session, SessionId(1));
+  EXPECT_EQ(welcome->job_id, "job");
+  EXPECT_EQ(welcome->incarnation, Incarnation(1));
+  EXPECT_EQ(welcome->step, Step(0));
+  EXPECT_FALSE(welcome->initialized);
+  EXPECT_EQ(welcome->last_sequence, Sequence(0));
+  EXPECT_EQ(welcome->consistency.mode, ConsistencyMode::kBounded);
+  EXPECT_EQ(welcome->consistency.max_staleness, 3u);
+  EXPECT_EQ(welcome->index, 0u);
+  EXPECT_EQ(welcome->workers, 5u);
+  EXPECT_EQ(welcome->lease, kLease);
+  EXPECT_EQ(world.Join("b")->index, 1u);
+}
 
-TEST(SilentWorkerTest, IsEvictedWhenItsLeaseEndsAndTheStepGoesOn) {
+TEST(JoinTest, RefusesWhatDiffersFromTheJob) {
   ShardWorld world(Sync(2));
-  world.Start({"a", "silent"});
-  world.Silence("silent");
-  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
-  world.Pass(kLease - kInstant);
-  EXPECT_EQ(world.step(), 0u);
-  world.Pass(kInstant);
-  EXPECT_EQ(world.step(), 1u);
-  EXPECT_THAT(world.Parameters(), ElementsAre(-2, -2, -2));
-  EXPECT_THAT(world.Heard("silent"), ElementsAre("evicted 0"));
-  EXPECT_THAT(world.Heard("a"), IsEmpty());
+  world.Start({"a"});
+  JoinRequest request = world.RequestOf("b");
+  request.job_id = "other";
+  EXPECT_THAT(world.JoinAs(request), IsError(Reason::kWrongJob, HasSubstr("not \"other\"")));
+  request = world.RequestOf("b");
+  request.layout = ParametersOnly(4);
+  EXPECT_THAT(world.JoinAs(request), IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
+  request = world.RequestOf("b");
+  std::get<SgdOptions>(request.optimizer.options).learning_rate = 2;
+  EXPECT_THAT(world.JoinAs(request),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("learning_rate")));
+  EXPECT_EQ(world.shard().Describe().workers, 1u);
 }
 
-TEST(SilentWorkerTest, MayJoinAgain) {
-  ShardWorld world(Sync(1));
-  world.Start({"silent"});
-  world.Silence("silent");
-  ASSERT_THAT(world.Push("silent", 0, {1, 1, 1}), Applied(1));
-  world.Pass(kLease);
-  const absl::StatusOr<Welcome> welcome = world.Join("silent");
-  EXPECT_TRUE(welcome->resumed);
-  EXPECT_EQ(welcome->step, Step(1));
-  EXPECT_EQ(welcome->last_sequence, Sequence(1));
-}
-
-TEST(SilentWorkerTest, IsNoneThatPushesOrPulls) {
-  ShardWorld world(Async(1));
-  world.Start({"pushes", "pulls", "silent"});
-  for (const char* name : {"pushes", "pulls", "silent"}) world.Silence(name);
-  world.Pass(kLease - kInstant);
-  world.PullAs(world.session("pulls"), 1);
-  auto push = world.Begin("pushes", 0);
-  world.Pass(kLease - kInstant);
-  EXPECT_THAT(world.Finish(std::move(push), {1, 1, 1}), Applied(1));
-  EXPECT_THAT(world.Heard("pushes"), IsEmpty());
-  EXPECT_THAT(world.Heard("pulls"), IsEmpty());
-  EXPECT_THAT(world.Heard("silent"), ElementsAre("evicted 0"));
-}
-
-TEST(SilentWorkerTest, IsNoneThatSaysItIsThere) {
+TEST(JoinTest, TellsThePushesOfTheProcessBefore) {
   ShardWorld world(Sync(2));
   world.Start({"a", "b"});
-  for (int i = 0; i < 100; ++i) world.Pass(kLease - kInstant);
-  EXPECT_EQ(world.shard().Describe().workers, 2u);
+  ASSERT_THAT(world.Push("b", 0, {2, 2, 2}), Accepted(0));
+  world.Lose("b");
+  EXPECT_EQ(world.Restart("b")->pushes_before, 1u);
+  ASSERT_THAT(world.Push("a", 0, {4, 4, 4}), Applied(1));
+  world.Lose("a");
+  EXPECT_EQ(world.Restart("a")->pushes_before, 1u);
 }
 
-TEST(SilentWorkerTest, MayBeAnObserver) {
-  ShardWorld world(Sync(1));
+TEST(IncarnationTest, NoSessionOfAnEarlierLifeIsTakenForOneOfThis) {
+  ShardOptions options = Async(1);
+  options.incarnation = Incarnation(3);
+  options.session_base = SessionId(1000);
+  ShardWorld world(options);
+  const absl::StatusOr<Welcome> welcome = world.Join("a");
+  EXPECT_EQ(welcome->incarnation, Incarnation(3));
+  EXPECT_EQ(welcome->session, SessionId(1001));
+  EXPECT_THAT(world.shard().Heartbeat(SessionId(1)),
+              IsError(Reason::kUnknownSession, HasSubstr("session 1 ")));
+}
+
+TEST(SessionNameTest, IsEscapedInErrors) {
+  ShardWorld world(Sync(2));
+  const std::string name = "a\r\n\x1b[2J";
+  world.Start({name, "b"});
+  ASSERT_THAT(world.Push(name, 0, {1, 1, 1}), Accepted(0));
+  EXPECT_THAT(world.Push(name, 0, {1, 1, 1}),
+              IsError(Reason::kAlreadyContributed, HasSubstr("a\\r\\n\\033[2J has contributed")));
+  ASSERT_THAT(world.shard().Evict(name), IsOk());
+  EXPECT_THAT(world.Join(name),
+              IsError(Reason::kEvicted, HasSubstr("a\\r\\n\\033[2J was evicted")));
+}
+
+TEST(HeartbeatTest, TellsTheServersStep) {
+  ShardWorld world(Async(1));
   world.Start({"a"});
-  ASSERT_THAT(world.Observe("o"), IsOk());
-  world.Silence("o");
-  world.Pass(kLease);
-  EXPECT_EQ(world.shard().Describe().observers, 0u);
-  EXPECT_THAT(world.Heard("o"), ElementsAre("evicted 0"));
+  EXPECT_THAT(world.shard().Heartbeat(world.session("a")), IsOkAndHolds(Step(0)));
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_THAT(world.shard().Heartbeat(world.session("a")), IsOkAndHolds(Step(1)));
 }
 
 // The status shows for how long the worker has been silent.
@@ -97,22 +118,18 @@ TEST(SilentWorkerTest, IsSeenInWhoIsWaitedFor) {
   world.shard().AbandonPush(std::move(push), Abandoned::kAborted);
 }
 
-TEST(HeartbeatTest, TellsTheServersStep) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  EXPECT_THAT(world.shard().Heartbeat(world.session("a")), IsOkAndHolds(Step(0)));
-  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  EXPECT_THAT(world.shard().Heartbeat(world.session("a")), IsOkAndHolds(Step(1)));
-}
-
-TEST(HeartbeatTest, IsOfASessionThatIsAlive) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  EXPECT_THAT(world.shard().Heartbeat(SessionId(99)),
-              IsError(Reason::kUnknownSession, HasSubstr("session 99")));
-  ASSERT_THAT(world.Leave("a"), IsOk());
-  EXPECT_THAT(world.shard().Heartbeat(world.session("a")),
-              IsError(Reason::kUnknownSession, HasSubstr("session 1")));
+TEST(LostWorkerTest, DiesMidPushAndLeavesNoTraceInTheStep) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  auto dying = world.Begin("b", 0);
+  ASSERT_THAT(dying->Add(ChunkOf(0, {9, 9})), IsOk());
+  world.shard().AbandonPush(std::move(dying), Abandoned::kAborted);
+  world.Lose("b");
+  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
+  world.Pass(kLease);
+  EXPECT_EQ(world.step(), 1u);
+  EXPECT_THAT(world.Parameters(), ElementsAre(-2, -2, -2));
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST(MeasurementTest, TheLatestOfWorkersAndObserversIsShown) {
@@ -152,77 +169,21 @@ TEST(MeasurementTest, IsOfAStepThatWasReachedAndHasNamedFiniteNumbers) {
   EXPECT_EQ(world.shard().Describe().measured.count, 0u);
 }
 
-TEST(WelcomeTest, TellsTheLease) {
-  ShardWorld world(Async(1));
-  EXPECT_EQ(world.Join("a")->lease, kLease);
-}
-
-// ---- Those who return ----
-
-TEST(ResumedTest, IsAProcessThatTheServerKnows) {
-  ShardWorld world(Async(1));
-  EXPECT_FALSE(world.Join("a")->resumed);
-  EXPECT_TRUE(world.Join("a")->resumed);
-  ASSERT_THAT(world.Leave("a"), IsOk());
-  EXPECT_TRUE(world.Join("a")->resumed);
-  EXPECT_FALSE(world.Restart("a")->resumed);
-}
-
-// The server does not know any more whether its last push counted.
-TEST(ResumedTest, IsNoneThatWasForgottenToMakeRoom) {
-  ShardOptions options = Async(1);
-  options.max_sessions = 2;
-  ShardWorld world(options);
-  world.Start({"a", "b"});
-  world.Silence("a");
-  world.Pass(kLease);
-  ASSERT_THAT(world.Join("c"), IsOk());
-  ASSERT_THAT(world.Leave("c"), IsOk());
-  EXPECT_FALSE(world.Join("a")->resumed);
-}
-
-TEST(ReplacedSessionTest, IsToldThatItIsEvicted) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  ASSERT_THAT(world.Join("a"), IsOk());
-  EXPECT_THAT(world.Heard("a"), ElementsAre("evicted 0"));
-}
-
-// ---- Lives of the server ----
-
-TEST(IncarnationTest, NoSessionOfAnEarlierLifeIsTakenForOneOfThis) {
-  ShardOptions options = Async(1);
-  options.incarnation = Incarnation(3);
-  options.session_base = SessionId(1000);
-  ShardWorld world(options);
-  const absl::StatusOr<Welcome> welcome = world.Join("a");
-  EXPECT_EQ(welcome->incarnation, Incarnation(3));
-  EXPECT_EQ(welcome->session, SessionId(1001));
-  EXPECT_THAT(world.shard().Heartbeat(SessionId(1)),
-              IsError(Reason::kUnknownSession, HasSubstr("session 1 ")));
-}
-
-// ---- Draining ----
-
-TEST(DrainTwiceTest, IsAnnouncedOnce) {
-  ShardWorld world(Async(1));
-  world.Start({"a"});
-  world.shard().Drain();
-  world.shard().Drain();
-  EXPECT_THAT(world.Heard("a"), ElementsAre("draining 0"));
-  EXPECT_THAT(world.Heard("owner"), ElementsAre("draining 0"));
-}
-
-TEST(SessionNameTest, IsEscapedInErrors) {
+TEST(LeaveTest, TellsTheStepAndKeepsTheResultsThatWereReported) {
   ShardWorld world(Sync(2));
-  const std::string name = "a\r\n\x1b[2J";
-  world.Start({name, "b"});
-  ASSERT_THAT(world.Push(name, 0, {1, 1, 1}), Accepted(0));
-  EXPECT_THAT(world.Push(name, 0, {1, 1, 1}),
-              IsError(Reason::kAlreadyContributed, HasSubstr("a\\r\\n\\033[2J has contributed")));
-  ASSERT_THAT(world.shard().Evict(name), IsOk());
-  EXPECT_THAT(world.Join(name),
-              IsError(Reason::kEvicted, HasSubstr("a\\r\\n\\033[2J was evicted")));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
+  ASSERT_THAT(world.Leave("a", {{"test accuracy", 0.5}}), IsOkAndHolds(0u));
+  ASSERT_THAT(world.Leave("b", {{"epochs", 3}}), IsOk());
+  EXPECT_EQ(world.shard().results(), (Results{{"epochs", 3}, {"test accuracy", 0.5}}));
+}
+
+TEST(ModelTest, IsThereOnceAWorkerHasJoined) {
+  ShardWorld world(Sync(2), LayoutOf({{"w", 3}, {"b", 2}}));
+  EXPECT_EQ(world.shard().layout(), nullptr);
+  EXPECT_EQ(world.shard().snapshot(), nullptr);
+  world.Start({"a"});
+  EXPECT_EQ(world.shard().layout()->size(), 5u);
 }
 
 }  // namespace
