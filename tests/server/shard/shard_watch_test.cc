@@ -1,6 +1,9 @@
-// What a shard says about training that does not learn.
+// How a shard judges what workers report of training, and what it does when training diverges. What
+// they are told is in tests/scripts/divergence.txt.
 
+#include <limits>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,9 +11,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
-#include "tests/server/shard/learning_world.h"
 #include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/recording_journal.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -18,114 +21,69 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-TEST(WatchTest, AJobThatLearnsIsNotWarnedOf) {
-  LearningWorld world(Sync(1));
-  world.PushLosses(100, 2.3F);
-  world.PushLosses(2000, 0.3F);
-  EXPECT_THAT(world.Warnings(), IsEmpty());
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+
+ShardOptions Stopping(ShardOptions options) {
+  options.guards.on_divergence = DivergenceAction::kStop;
+  return options;
 }
 
-TEST(WatchTest, ALossThatRisesIsOneWarningWithWhatToDo) {
-  LearningWorld world(Sync(1));
-  world.Diverge();
-  const std::vector<TrainingWarning> warnings = world.Warnings();
-  ASSERT_THAT(warnings, SizeIs(1));
-  EXPECT_EQ(warnings[0].kind, WarningKind::kLossRises);
-  EXPECT_EQ(warnings[0].since, Step(501));
-  EXPECT_EQ(warnings[0].over, absl::nullopt);
-  EXPECT_THAT(warnings[0].text,
-              AllOf(StartsWith("training diverges since step 501: the loss is 7, but was down to"),
-                    HasSubstr("; lower the learning rate, which is 1; or bound gradients")));
+ShardOptions SkippingNotFinite(ShardOptions options) {
+  options.guards.skip_not_finite = true;
+  return options;
 }
 
-TEST(WatchTest, AWarningThatIsOverStaysWithItsEnd) {
-  LearningWorld world(Sync(1));
-  world.Diverge();
-  world.PushLosses(100, 0.3F);
-  const std::vector<TrainingWarning> warnings = world.Warnings();
-  ASSERT_THAT(warnings, SizeIs(1));
-  EXPECT_EQ(warnings[0].over, Step(685));
-}
+// The workers are those that the world starts with: "a" alone, unless told otherwise.
+class LearningWorld : public ShardWorld {
+ public:
+  explicit LearningWorld(const ShardOptions& options,
+                         const std::vector<std::string>& workers = {"a"})
+      : ShardWorld(options) {
+    Start(workers);
+  }
 
-TEST(WatchTest, TheSameTroubleAgainReplacesTheWarning) {
-  LearningWorld world(Sync(1));
-  world.Diverge();
-  world.PushLosses(400, 0.3F);
-  world.PushLosses(200, 7);
-  const std::vector<TrainingWarning> warnings = world.Warnings();
-  ASSERT_THAT(warnings, SizeIs(1));
-  EXPECT_EQ(warnings[0].since, Step(1048));
-  EXPECT_EQ(warnings[0].over, absl::nullopt);
-}
+  absl::StatusOr<PushOutcome> PushLossOf(const std::string& worker, absl::optional<float> loss,
+                                         const Values& gradient = {0, 0, 0}) {
+    PushHeader header = NextHeader(worker, step());
+    header.loss = loss;
+    return PushAs(header, gradient);
+  }
+  absl::StatusOr<PushOutcome> PushLoss(absl::optional<float> loss,
+                                       const Values& gradient = {0, 0, 0}) {
+    return PushLossOf("a", loss, gradient);
+  }
+  void PushLosses(int count, float loss) {
+    for (int i = 0; i < count; ++i) EXPECT_THAT(PushLoss(loss), IsOk());
+  }
+  // The loss falls to 0.3 and then, from step 501 on, rises for as long as a verdict takes.
+  void Diverge() {
+    PushLosses(100, 2.3F);
+    PushLosses(400, 0.3F);
+    PushLosses(147, 7);
+  }
+  std::vector<TrainingWarning> Warnings() { return shard().Describe().warnings; }
+  bool Diverged() { return shard().Describe().diverged; }
+};
 
 TEST(WatchTest, AStepsLossIsTheMeanOfItsGradients) {
-  ShardWorld world(Sync(2));
-  world.Start({"a", "b"});
+  LearningWorld world(Sync(2), {"a", "b"});
   for (int i = 0; i < 1000; ++i) {
-    for (const auto& [name, loss] : {std::make_pair("a", 1.0F), std::make_pair("b", 3.0F)}) {
-      PushHeader header = world.NextHeader(name, world.step());
-      header.loss = loss;
-      ASSERT_THAT(world.PushAs(header, {0, 0, 0}), IsOk());
-    }
+    ASSERT_THAT(world.PushLossOf("a", 1), IsOk());
+    ASSERT_THAT(world.PushLossOf("b", 3), IsOk());
   }
-  const auto warnings = world.shard().Describe().warnings;
+  const std::vector<TrainingWarning> warnings = world.Warnings();
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_EQ(warnings[0].kind, WarningKind::kDoesNotLearn);
   EXPECT_THAT(warnings[0].text,
               AllOf(StartsWith("training does not learn since step 1: the loss has stayed"),
                     HasSubstr("it was 2 and is 2; look at data and labels")));
-}
-
-TEST(WatchTest, WithoutLossesTheParametersTell) {
-  LearningWorld world(Sync(1));
-  for (int i = 0; i < 16; ++i) ASSERT_THAT(world.PushLoss(absl::nullopt, {1, 1, 1}), IsOk());
-  ASSERT_THAT(world.PushLoss(absl::nullopt, {1e6, 1, 1}), IsOk());
-  for (int i = 0; i < 15; ++i) ASSERT_THAT(world.PushLoss(absl::nullopt), IsOk());
-  ASSERT_THAT(world.Warnings(), SizeIs(1));
-  EXPECT_EQ(world.Warnings()[0].kind, WarningKind::kParametersGrow);
-}
-
-TEST(WatchTest, GradientsThatAreNotFiniteAreSeenAlsoIfTheyMakeNoStep) {
-  LearningWorld world(SkippingNotFinite(Async(1)));
-  for (int i = 0; i < 14; ++i) {
-    ASSERT_THAT(world.PushLoss(kNotANumber, {kNotANumber, 0, 0}), Skipped(0));
-  }
-  EXPECT_THAT(world.Warnings(), IsEmpty());
-  ASSERT_THAT(world.PushLoss(kNotANumber, {kNotANumber, 0, 0}), Skipped(0));
-  ASSERT_THAT(world.Warnings(), SizeIs(1));
-  EXPECT_EQ(world.Warnings()[0].kind, WarningKind::kNotFinite);
-}
-
-TEST(WatchTest, StepsThatWouldNotBeFiniteAreSeen) {
-  constexpr float kHuge = 3e38F;
-  LearningWorld world(SkippingNotFinite(Sync(1)));
-  ASSERT_THAT(world.PushLoss(1, {-kHuge, 0, 0}), IsOk());
-  for (int i = 0; i < 14; ++i) ASSERT_THAT(world.PushLoss(1, {-kHuge, 0, 0}), IsOk());
-  EXPECT_THAT(world.Warnings(), IsEmpty());
-  ASSERT_THAT(world.PushLoss(1, {-kHuge, 0, 0}), IsOk());
-  ASSERT_THAT(world.Warnings(), SizeIs(1));
-  EXPECT_EQ(world.Warnings()[0].kind, WarningKind::kNotFinite);
-}
-
-// Each of the workers needs as many steps as one process.
-TEST(WatchTest, WhereAGradientIsAStepPatienceIsThatOfEachWorker) {
-  LearningWorld world(Async(1), {"a", "b"});
-  for (int i = 0; i < 999; ++i) {
-    ASSERT_THAT(world.PushLossOf("a", 2.3F), IsOk());
-    ASSERT_THAT(world.PushLossOf("b", 2.3F), IsOk());
-  }
-  ASSERT_THAT(world.PushLossOf("a", 2.3F), IsOk());
-  EXPECT_THAT(world.Warnings(), IsEmpty());
-  ASSERT_THAT(world.PushLossOf("b", 2.3F), IsOk());
-  ASSERT_THAT(world.Warnings(), SizeIs(1));
-  EXPECT_EQ(world.Warnings()[0].kind, WarningKind::kDoesNotLearn);
-  EXPECT_THAT(world.Warnings()[0].text, HasSubstr("for 2000 steps"));
 }
 
 TEST(WatchTest, ALossThatIsNotFiniteIsLeftOutOfTheMeanOfItsStep) {
@@ -206,6 +164,116 @@ TEST(WatchTest, AServerThatContinuesKnowsTheLossesOfTheFirstSteps) {
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_EQ(warnings[0].kind, WarningKind::kLossRises);
   EXPECT_EQ(warnings[0].since, Step(1501));
+}
+
+// ---- What --on-divergence says ----
+
+TEST(RestoreOnDivergenceTest, TheShardOnlySaysThatTheServerShallGoBack) {
+  ShardOptions options = Sync(1);
+  options.guards.on_divergence = DivergenceAction::kRestore;
+  LearningWorld world(options);
+  world.PushLosses(1200, 2.3F);
+  EXPECT_FALSE(world.shard().Describe().goes_back);  // a loss that stays is no reason
+  world.PushLosses(147, 7);
+  const ShardStatus status = world.shard().Describe();
+  EXPECT_TRUE(status.goes_back);
+  EXPECT_FALSE(status.diverged);
+  EXPECT_EQ(status.phase, Phase::kTraining);
+  EXPECT_THAT(world.PushLoss(7), IsOk());
+}
+
+TEST(RestoreOnDivergenceTest, AServerThatHasGoneBackSaysSoFromTheBeginning) {
+  ShardOptions options = Sync(1);
+  options.warnings = {{WarningKind::kWentBack, Step(3), absl::nullopt, "training has gone back"}};
+  LearningWorld world(options);
+  ASSERT_THAT(world.Warnings(), SizeIs(1));
+  EXPECT_EQ(world.Warnings()[0].kind, WarningKind::kWentBack);
+  EXPECT_EQ(world.Warnings()[0].over, absl::nullopt);
+}
+
+TEST(StopOnDivergenceTest, AnAnswerThatTheJournalHoldsIsThatErrorWhenTheJournalEnds) {
+  RecordingJournal journal;
+  LearningWorld world(Stopping(Sync(1)));
+  world.PushLosses(100, 2.3F);
+  world.PushLosses(400, 0.3F);
+  world.PushLosses(146, 7);
+  world.shard().EnableJournal(&journal);
+  absl::StatusOr<PushOutcome> answer = absl::UnknownError("not told");
+  PushHeader header = world.NextHeader("a", world.step());
+  header.loss = 7;
+  auto push = world.BeginAs(header).Take();
+  ASSERT_THAT(push->Add(ChunkOf(0, Values{0, 0, 0})), IsOk());
+  world.shard().FinishPush(std::move(push),
+                           [&](absl::StatusOr<PushOutcome> told) { answer = std::move(told); });
+  ASSERT_TRUE(world.Diverged());
+  world.shard().FailHeldAnswers(absl::UnavailableError("the end"));
+  EXPECT_THAT(answer, IsError(Reason::kDiverged, HasSubstr("training diverges")));
+}
+
+TEST(StopOnDivergenceTest, OneWorkersGradientsThatAreNotFiniteDoNotEndTheJobOfOthers) {
+  LearningWorld world(Stopping(SkippingNotFinite(Async(1))), {"a", "b"});
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_THAT(world.PushLossOf("a", 1), IsOk());
+    for (int j = 0; j < 20; ++j) {
+      ASSERT_THAT(world.PushLossOf("b", kNotANumber, {kNotANumber, 0, 0}), IsOk());
+    }
+  }
+  EXPECT_FALSE(world.Diverged());
+}
+
+// ---- Checkpoints ----
+
+struct TakenCheckpoint {
+  uint64_t step;
+  uint64_t suspect_since;  // 0: it is not suspect
+};
+bool operator==(const TakenCheckpoint& a, const TakenCheckpoint& b) {
+  return a.step == b.step && a.suspect_since == b.suspect_since;
+}
+void PrintTo(const TakenCheckpoint& taken, std::ostream* out) {
+  *out << "{" << taken.step << ", " << taken.suspect_since << "}";
+}
+
+class CheckpointLog {
+ public:
+  CheckpointLog(LearningWorld& world, uint64_t every) {
+    world.shard().TakeCheckpoints(every, [this](const auto& checkpoint) {
+      const Step since = (*checkpoint)->suspect_since.value_or(Step());
+      taken_.push_back({(*checkpoint)->step.value(), since.value()});
+    });
+  }
+  std::vector<TakenCheckpoint> Take() { return std::exchange(taken_, {}); }
+
+ private:
+  std::vector<TakenCheckpoint> taken_;
+};
+
+TEST(SuspectCheckpointTest, EachIsTakenAndSaysSinceWhenTrainingIsSuspect) {
+  for (const ShardOptions& options : {Sync(1), Stopping(Sync(1))}) {
+    LearningWorld world(options);
+    CheckpointLog log(world, 100);
+    world.Diverge();
+    EXPECT_THAT(log.Take(), ElementsAre(TakenCheckpoint{100, 0}, TakenCheckpoint{200, 0},
+                                        TakenCheckpoint{300, 0}, TakenCheckpoint{400, 0},
+                                        TakenCheckpoint{500, 0}, TakenCheckpoint{600, 501}));
+  }
+}
+
+TEST(SuspectCheckpointTest, IsNotSuspectOnceTrainingIsFine) {
+  LearningWorld world(Sync(1));
+  CheckpointLog log(world, 550);
+  world.Diverge();
+  world.PushLosses(453, 0.3F);
+  EXPECT_THAT(log.Take(), ElementsAre(TakenCheckpoint{550, 501}, TakenCheckpoint{1100, 0}));
+}
+
+TEST(SuspectCheckpointTest, IsThatOfALossThatIsBackAtTheFirstOne) {
+  LearningWorld world(Sync(1));
+  CheckpointLog log(world, 1000);
+  world.PushLosses(500, 2.3F);
+  world.PushLosses(200, 2);
+  world.PushLosses(300, 2.3F);
+  EXPECT_THAT(log.Take(), ElementsAre(TakenCheckpoint{1000, 791}));
 }
 
 }  // namespace
