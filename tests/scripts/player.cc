@@ -387,7 +387,14 @@ class Player {
     ++Named().sequence;
     return Whole();
   }
-  std::string Repeat() { return Whole(); }
+  std::string Repeat() {
+    Worker& worker = Named();
+    const uint64_t latest = worker.sequence;
+    if (!Option("sequence").empty()) worker.sequence = Number<uint64_t>(Option("sequence"));
+    const std::string answer = Whole();
+    worker.sequence = latest;
+    return answer;
+  }
   // A push of zeros for each loss, of the latest step. Tells the last answer.
   std::string Losses() {
     std::string answer;
@@ -530,8 +537,8 @@ class Player {
   Incarnation incarnation_ = Incarnation(1);
   absl::Duration tick_ = absl::Milliseconds(100);
   uint64_t last_nonce_ = 1000;
+  std::unique_ptr<ScriptedJob> job_;  // outlives the pushes of its workers
   std::map<std::string, Worker> workers_;
-  std::unique_ptr<ScriptedJob> job_;
   std::vector<Open> open_;  // in the order in which they were sent
 };
 

@@ -14,8 +14,8 @@
 #include "common/protocol/optimizer_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/server/shard/leading_world.h"
 #include "tests/testing/seed.h"
+#include "tests/testing/shard/servers_world.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
@@ -117,11 +117,12 @@ class Job {
  public:
   Job(uint32_t servers, uint64_t seed)
       : options_(Options(seed)),
+        optimizer_(Optimizer(seed)),
         script_(seed),
-        world_(options_, Model(), Optimizer(seed), servers, seed + 1000) {
+        world_(options_, Model(), servers, seed + 1000) {
     for (uint32_t i = 0; i < kWorkers; ++i) {
       workers_.emplace_back();
-      workers_.back().session = world_.Join(i);
+      workers_.back().session = world_.Join(i, optimizer_);
     }
   }
 
@@ -207,7 +208,7 @@ class Job {
 
   void Rejoin(Worker& worker, const std::shared_ptr<StripedCall>& lost) {
     const uint32_t index = static_cast<uint32_t>(&worker - workers_.data());
-    worker.session = world_.Join(index);
+    worker.session = world_.Join(index, optimizer_);
     worker.attempt = 0;
     worker.pull = 0;
     if (Roll(2)) ActSometimes();
@@ -295,8 +296,9 @@ class Job {
   }
 
   const ShardOptions options_;
+  const OptimizerConfig optimizer_;
   Script script_;
-  LeadingWorld world_;
+  ServersWorld world_;
   std::vector<Worker> workers_;
   uint64_t step_ = 0;
   uint64_t duplicates_ = 0;

@@ -13,8 +13,8 @@
 #include "common/encoding/checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/server/shard/leading_world.h"
 #include "tests/testing/seed.h"
+#include "tests/testing/shard/servers_world.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
@@ -84,8 +84,10 @@ class Job {
  public:
   Job(const ShardOptions& options, const Layout& model, const OptimizerConfig& optimizer,
       uint32_t servers, const Values& first)
-      : world_(options, model, optimizer, servers, /*seed=*/5) {
-    for (uint32_t i = 0; i < kWorkers; ++i) sessions_.push_back(world_.Join(i));
+      : world_(options, model, servers, /*seed=*/5) {
+    for (uint32_t i = 0; i < kWorkers; ++i) {
+      sessions_.push_back(world_.Join(i, optimizer));
+    }
     world_.Offer(sessions_[0], ++attempts_, first);
     world_.Settle();
   }
@@ -113,10 +115,10 @@ class Job {
     return pull;
   }
 
-  LeadingWorld& world() { return world_; }
+  ServersWorld& world() { return world_; }
 
  private:
-  LeadingWorld world_;
+  ServersWorld world_;
   std::vector<SessionId> sessions_;
   std::map<uint32_t, uint64_t> sequences_;
   uint32_t attempts_ = 0;

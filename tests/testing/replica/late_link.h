@@ -1,5 +1,5 @@
-// A link to a replica on another server, of which messages are late and come twice, and whose
-// connection breaks. Nothing happens by itself: a test calls Act().
+// Links to a replica on another server, of which nothing happens by itself: a test calls Act(). Of
+// one, messages are late and come twice, and its connection breaks; of the other they come in turn.
 
 #ifndef SLUICE_TESTS_TESTING_REPLICA_LATE_LINK_H_
 #define SLUICE_TESTS_TESTING_REPLICA_LATE_LINK_H_
@@ -57,7 +57,14 @@ class LateChannel {
   std::deque<typename OrderedSender<Message>::Numbered> on_way_;
 };
 
-class LateLink final : public ReplicaLink {
+class TestLink : public ReplicaLink {
+ public:
+  virtual void Report(const ReplicaReport& report) = 0;
+  virtual void Act() = 0;
+  virtual bool idle() const = 0;  // nothing is on its way
+};
+
+class LateLink final : public TestLink {
  public:
   // `execute` gets the commands, and `report` what Report() was told.
   LateLink(std::mt19937& dice, std::function<void(const ReplicaCommand&)> execute,
@@ -70,15 +77,40 @@ class LateLink final : public ReplicaLink {
             std::move(report)) {}
 
   void Send(const ReplicaCommand& command) override { commands_.Send(command); }
-  void Report(const ReplicaReport& report) { reports_.Send(report); }
+  void Report(const ReplicaReport& report) override { reports_.Send(report); }
 
-  void Act() { dice_() % 2 == 0 ? commands_.Act() : reports_.Act(); }
-  bool idle() const { return commands_.idle() && reports_.idle(); }
+  void Act() override { dice_() % 2 == 0 ? commands_.Act() : reports_.Act(); }
+  bool idle() const override { return commands_.idle() && reports_.idle(); }
 
  private:
   std::mt19937& dice_;
   LateChannel<ReplicaCommand> commands_;
   LateChannel<ReplicaReport> reports_;
+};
+
+class PromptLink final : public TestLink {
+ public:
+  PromptLink(std::function<void(const ReplicaCommand&)> execute,
+             std::function<void(const ReplicaReport&)> report)
+      : execute_(std::move(execute)), report_(std::move(report)) {}
+
+  void Send(const ReplicaCommand& command) override {
+    on_way_.push_back([this, command] { execute_(command); });
+  }
+  void Report(const ReplicaReport& report) override {
+    on_way_.push_back([this, report] { report_(report); });
+  }
+  void Act() override {
+    const auto come = std::move(on_way_.front());
+    on_way_.pop_front();
+    come();
+  }
+  bool idle() const override { return on_way_.empty(); }
+
+ private:
+  const std::function<void(const ReplicaCommand&)> execute_;
+  const std::function<void(const ReplicaReport&)> report_;
+  std::deque<std::function<void()>> on_way_;
 };
 
 }  // namespace sluice
