@@ -14,6 +14,10 @@ class ReplicaLink {
 
   // Appends a command to the replica's log. A link to another server does not wait for it.
   virtual void Send(const ReplicaCommand& command) = 0;
+
+  // Whether the replica has come, and then lets nothing be heard: it is stopped, or cannot be
+  // reached. Any thread may ask.
+  virtual bool silent() const = 0;
 };
 
 }  // namespace sluice

@@ -167,7 +167,8 @@ absl::Status Coordinator::Evict(const std::string& worker, Completions* completi
   return roster_.Ban(worker, running_.Now(), completions);
 }
 
-void Coordinator::Tick(Completions* completions) {
+void Coordinator::Tick(bool waits, Completions* completions) {
+  running_.StandStill(waits);
   NoteWhoIsServed();
   roster_.Update(running_.Now(), completions);
   GoDown(watch_.OnWorkers(completions), completions);

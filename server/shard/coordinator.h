@@ -115,7 +115,8 @@ class Coordinator {
   absl::optional<PullRequest> CancelPull(PullId id) { return pulls_.Cancel(id); }
 
   // Ends leases and waits that are over.
-  void Tick(Completions* completions);
+  // `waits`: another server is silent. The time until the next tick then counts against nobody.
+  void Tick(bool waits, Completions* completions);
 
   // Queues a push whose payload has arrived. DecideNext() judges it.
   void Queue(Arrival arrival);

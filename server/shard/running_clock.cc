@@ -6,7 +6,8 @@ namespace sluice {
 
 absl::Time RunningClock::Now() const {
   const absl::Time now = clock_.Now();
-  not_run_ += std::max(now - read_ - longest_, absl::ZeroDuration());
+  const absl::Duration most = stands_ ? absl::ZeroDuration() : longest_;
+  not_run_ += std::max(now - read_ - most, absl::ZeroDuration());
   read_ = now;
   return now - not_run_;
 }

@@ -91,7 +91,7 @@ absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
 void Shard::Tick() {
   {
     CompletingLock lock(&job_.mu);
-    job_.coordinator.Tick(lock.completions());
+    job_.coordinator.Tick(job_.others.AnyIsSilent(), lock.completions());
   }
   steps_.Advance();  // without a worker that has gone, the step may be complete
 }

@@ -89,7 +89,7 @@ absl::Status GrpcReplicaLink::Begin(const v1::HolderHello& hello, uint64_t taken
     claimed_ = absl::nullopt;
     state_.address = hello.address();
     state_.connected = true;
-    state_.since = clock_.Now();
+    state_.since = state_.heard = clock_.Now();
     earlier = std::exchange(call_, call);
     v1::SequencerMessage message;
     message.set_taken(end_.taken());
@@ -119,6 +119,7 @@ absl::Status GrpcReplicaLink::Take(const FollowCall& call, const v1::HolderMessa
   {
     absl::MutexLock lock(&mu_);
     if (call_.get() != &call) return absl::UnavailableError("the replica has called again");
+    state_.heard = clock_.Now();
     taken = end_.Hear(message.taken());
     if (message.has_figures()) state_.figures = FromProto(message.figures());
   }
@@ -154,6 +155,12 @@ void GrpcReplicaLink::Lose(const ReplicaLoss& loss) {
 ReplicaLinkState GrpcReplicaLink::state() const {
   absl::MutexLock lock(&mu_);
   return state_;
+}
+
+bool GrpcReplicaLink::silent() const {
+  absl::MutexLock lock(&mu_);
+  const bool came = process_ != ProcessNonce() && closed_.ok();
+  return came && (call_ == nullptr || clock_.Now() - state_.heard > kSilence);
 }
 
 ServerStatus GrpcReplicaLink::Describe() const {

@@ -38,6 +38,7 @@ struct ReplicaLinkState {
   std::string address;  // where workers reach the replica; empty before it has come
   bool connected = false;
   absl::Time since = absl::InfinitePast();  // it is connected, or not connected
+  absl::Time heard = absl::InfinitePast();  // when the latest message came
   StripeFigures figures;                    // which the replica has told last
 };
 
@@ -52,6 +53,8 @@ class FollowCall : public MessageWriter<v1::SequencerMessage> {
 class GrpcReplicaLink final : public ReplicaLink {
  public:
   static constexpr size_t kMostKept = size_t{1} << 20;  // commands that are not acknowledged
+  // So long after its latest message a replica is silent. It sends one at each of its ticks.
+  static constexpr absl::Duration kSilence = absl::Milliseconds(500);
 
   struct Place {
     uint32_t index = 1;
@@ -64,6 +67,7 @@ class GrpcReplicaLink final : public ReplicaLink {
   void Listen(ReplicaReportListener report, ReplicaLossListener lost);
 
   void Send(const ReplicaCommand& command) override ABSL_LOCKS_EXCLUDED(mu_);
+  bool silent() const override ABSL_LOCKS_EXCLUDED(mu_);
 
   // A replica follows with `call`, on which the leader's hello was not written yet. It may end an
   // earlier call of the same process. Errors are those of sequencer.proto.

@@ -187,8 +187,11 @@ void LeaderLink::Acknowledge() {
   absl::optional<StripeFigures> figures;
   if (options_.figures) figures = options_.figures();
   absl::MutexLock lock(&mu_);
-  if (accepted_ && figures.has_value() && figures != told_) TellFigures(*figures);
-  end_.Acknowledge();
+  if (accepted_ && figures.has_value() && figures != told_) {
+    TellFigures(*figures);
+  } else {
+    end_.Tell(v1::HolderMessage());
+  }
 }
 
 void LeaderLink::TellFigures(const StripeFigures& figures) {

@@ -64,7 +64,8 @@ class LeaderLink {
 
   // Sends a report, now or when a call is open.
   void Report(const ReplicaReport& report) ABSL_LOCKS_EXCLUDED(mu_);
-  // Acknowledges what was executed, and tells the figures. Call it several times a second.
+  // Acknowledges what was executed, and tells the figures. Call it at each tick: it is also the
+  // sign of life without which the leader takes this server for silent.
   void Acknowledge() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

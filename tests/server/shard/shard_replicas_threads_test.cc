@@ -52,6 +52,7 @@ class ThreadedLink final : public ReplicaLink {
   // From now on no order is carried out. Notifies when the first one has come.
   void LoseOrders(absl::Notification& first) { lost_ = &first; }
 
+  bool silent() const override { return false; }
   void Send(const ReplicaCommand& command) override {
     if (lost_ != nullptr && std::holds_alternative<StepOrder>(command)) return lost_->Notify();
     commands_.Run([this, command] { replica_.Execute(command); });

@@ -67,6 +67,8 @@ class WrittenLink final : public ReplicaLink {
  public:
   explicit WrittenLink(Replica& replica) : replica_(replica) {}
 
+  bool silent() const override { return false; }
+
   void Send(const ReplicaCommand& command) override {
     const std::string words = std::visit([](const auto& one) { return Words(one); }, command);
     const bool repeats = words == "order" && !log_.empty() && log_.back() == "order";

@@ -16,6 +16,7 @@
 #include "common/wire/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/rpc/servers/grpc_replica_link.h"
 #include "server/rpc/servers/replica_links.h"
 #include "sluice/v1/sequencer.grpc.pb.h"
 #include "tests/testing/fake_clock.h"
@@ -205,6 +206,24 @@ TEST_F(FollowTest, HearsEachReportOnceAndInOrder) {
   call->Write(Have(2, 12));
   call->Write(Have(3, 13));
   EXPECT_THAT(Heard(3), ElementsAre(11, 12, 13));
+}
+
+// Time in which a replica is silent counts against no worker.
+TEST_F(FollowTest, AReplicaThatLetsNothingBeHeardIsSilent) {
+  const ReplicaLink& link = *links_.links()[0];
+  clock_.Advance(absl::Hours(1));
+  EXPECT_FALSE(link.silent());  // it has not come
+  const auto call = Follow(Hello());
+  call->Read();
+  clock_.Advance(GrpcReplicaLink::kSilence);
+  EXPECT_FALSE(link.silent());
+  clock_.Advance(absl::Milliseconds(1));
+  EXPECT_TRUE(link.silent());
+  call->Write(v1::HolderMessage());  // a sign of life
+  while (link.silent()) std::this_thread::yield();
+  call->Cancel();
+  AwaitAway();
+  EXPECT_TRUE(link.silent());
 }
 
 TEST_F(FollowTest, DescribesEachServerAndWhatReplicasTell) {
