@@ -61,7 +61,8 @@ class TestLink : public ReplicaLink {
  public:
   virtual void Report(const ReplicaReport& report) = 0;
   virtual void Act() = 0;
-  virtual bool idle() const = 0;  // nothing is on its way
+  virtual bool idle() const = 0;  // nothing can come
+  bool silent() const override { return false; }
 };
 
 class LateLink final : public TestLink {
@@ -105,12 +106,16 @@ class PromptLink final : public TestLink {
     on_way_.pop_front();
     come();
   }
-  bool idle() const override { return on_way_.empty(); }
+  bool idle() const override { return held_ || on_way_.empty(); }
+  // From now on nothing comes, or it does again.
+  void Hold(bool hold) { held_ = hold; }
+  bool silent() const override { return held_; }
 
  private:
   const std::function<void(const ReplicaCommand&)> execute_;
   const std::function<void(const ReplicaReport&)> report_;
   std::deque<std::function<void()>> on_way_;
+  bool held_ = false;
 };
 
 }  // namespace sluice

@@ -45,7 +45,9 @@ void ServersWorld::AddReplica(uint32_t server) {
   if (seed_.has_value()) {
     links_.push_back(std::make_unique<LateLink>(dice_, execute, report));
   } else {
-    links_.push_back(std::make_unique<PromptLink>(execute, report));
+    auto link = std::make_unique<PromptLink>(execute, report);
+    prompt_.push_back(link.get());
+    links_.push_back(std::move(link));
   }
 }
 
@@ -285,7 +287,11 @@ bool ServersWorld::LinksAreIdle() const {
 }
 
 void ServersWorld::Settle() {
-  Pump([this] { return events_.empty() && (held_ || LinksAreIdle()); });
+  Pump([this] { return events_.empty() && LinksAreIdle(); });
+}
+
+void ServersWorld::HoldLinks(bool hold) {
+  for (PromptLink* const link : prompt_) link->Hold(hold);
 }
 
 // ---- Vectors ----

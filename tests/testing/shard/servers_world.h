@@ -95,7 +95,7 @@ class ServersWorld {
   void Pump(absl::FunctionRef<bool()> until);
   // Until nothing is under way but what HoldLinks() holds: the messages between servers.
   void Settle();
-  void HoldLinks(bool hold) { held_ = hold; }
+  void HoldLinks(bool hold);
 
   // The vector of which the pull has brought all stripes.
   Values Joined(const StripedPull& pull) const;
@@ -120,11 +120,11 @@ class ServersWorld {
   const absl::optional<uint64_t> seed_;
   std::mt19937 dice_;
   FakeClock clock_;
-  bool held_ = false;
   std::deque<std::function<void()>> events_;
   std::unique_ptr<Shard> shard_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::unique_ptr<TestLink>> links_;
+  std::vector<PromptLink*> prompt_;  // of these, those that come in turn
 };
 
 }  // namespace sluice
