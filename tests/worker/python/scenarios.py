@@ -17,9 +17,28 @@ import warnings
 import zlib
 
 import sluice
-import torch
 from sluice._library import library
-from torch import nn
+
+MPI = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL) if "uses_mpi_too" in sys.argv else None
+
+
+def finalized():
+    over = ctypes.c_int()
+    MPI.MPI_Finalized(ctypes.byref(over))
+    return over.value != 0
+
+
+if __name__ == "__main__":  # before torch, which takes more than a second, and a process that serves does not need it
+    if MPI is not None:
+        MPI.MPI_Init(None, None)
+        atexit.register(lambda: finalized() or MPI.MPI_Finalize())
+    started = sluice.start(**({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
+    if started.is_server:
+        sys.exit(started.serve())
+
+# pylint: disable=wrong-import-position
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
 
 
 def linear(bias=2.0):
@@ -299,12 +318,6 @@ def uses_mpi_too(job):
     assert not finalized()
     optimizer.await_end()
     say("weight", model.weight[0, 0].item())
-
-
-def finalized():
-    over = ctypes.c_int()
-    mpi.MPI_Finalized(ctypes.byref(over))
-    return over.value != 0
 
 
 def interrupted(job):
@@ -1126,11 +1139,4 @@ def unfreezes(job):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "uses_mpi_too":
-        mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
-        mpi.MPI_Init(None, None)
-        atexit.register(lambda: finalized() or mpi.MPI_Finalize())
-    started = sluice.start(**({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
-    if started.is_server:
-        sys.exit(started.serve())
     globals()[sys.argv[1]](started)
