@@ -1,24 +1,39 @@
 #!/usr/bin/env python3
 """Each flag of each program that is no free text is given a wrong value: the sentence says what was expected and found.
 
-Usage: flag_sentences_test.py PROGRAM... [-- TEST...]
+Usage: flag_sentences_test.py FORKED_MAIN PROGRAM... [-- TEST...]
 """
 
+import functools
 import os
 import re
 import subprocess
 import sys
 import unittest
 
+FORKED_MAIN = ""
 PROGRAMS = []
 TYPED = re.compile(r"^ +(?:-\w,)?(--[a-z0-9-]+)(?:,\S+)? ((?:U?INT|FLOAT|BOOLEAN|ENUM|TEXT:\{)\S*.*)$", re.M)
 LONGEST = 300  # a sentence, not a range of all digits of a double
 
 
+@functools.lru_cache(maxsize=None)
+def loaded(program):
+    return subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8",
+                            env={**os.environ, "LD_PRELOAD": FORKED_MAIN, "ASAN_OPTIONS": "verify_asan_link_order=0"})
+
+
 def answer(program, *words):
-    ended = subprocess.run([program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, check=False)
-    return ended.returncode, ended.stdout.decode()
+    """The exit code of the program, and what it says, in a fork of a process that has loaded its libraries."""
+    process = loaded(program)
+    process.stdin.write("\t".join([program, *words]) + "\n")
+    process.stdin.flush()
+    output = ""
+    for line in process.stdout:
+        if line.startswith("\4"):
+            return int(line[1:]), output
+        output += line
+    raise AssertionError(f"{program} has ended: {output}")
 
 
 class FlagSentences(unittest.TestCase):
@@ -49,5 +64,5 @@ class FlagSentences(unittest.TestCase):
 
 if __name__ == "__main__":
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-    PROGRAMS = sys.argv[1:end]
+    FORKED_MAIN, *PROGRAMS = map(os.path.abspath, sys.argv[1:end])
     unittest.main(argv=sys.argv[:1] + sys.argv[end + 1:], verbosity=2)
