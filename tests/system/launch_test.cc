@@ -57,6 +57,13 @@ Words Train(const std::string& data, const Words& flags = {}) {
               flags);
 }
 
+// A worker without LibTorch, which takes a second to load. It makes 20 steps.
+Words Push(const Words& flags = {}) {
+  return With(
+      {RunfilePath("tests/testing/process/pushing_worker_program"), "--steps=20", "--gradient=1"},
+      flags);
+}
+
 // Runs a job under mpirun that has to fail, and gives what it said.
 std::string FailingMpirun(const std::vector<Ranks>& parts) {
   const auto job = Mpirun(parts);
@@ -124,8 +131,7 @@ TEST_F(MpirunTest, EveryModeStartsWithNothingButItsNameAndSaysWhatItTook) {
       {"ssp", "mode ssp, slack 3;"},
       {"async", "mode async, quorum 1;"}};
   for (const auto& [mode, says] : modes) {
-    const std::string output =
-        Mpirun({{3, Train(data_, {absl::StrCat("--mode=", mode), "--max-steps=2", "--no-test"})}});
+    const std::string output = Mpirun({{3, Push({absl::StrCat("--mode=", mode)})}});
     EXPECT_THAT(output, HasSubstr(absl::StrCat(says, " the first step waits for 2 workers")));
   }
 }
@@ -147,27 +153,26 @@ TEST_F(MpirunTest, RefusesToOverlapLocalSteps) {
 }
 
 TEST_F(MpirunTest, MeetsOnTcpIfToldTo) {
-  const std::string output =
-      Mpirun({{1, ServerProgram({"--listen=127.0.0.1:0"})}, {3, Train(data_)}});
+  const std::string output = Mpirun({{1, ServerProgram({"--listen=127.0.0.1:0"})}, {3, Push()}});
   EXPECT_THAT(LinesWith(output, "listening on 127.0.0.1:"), SizeIs(1)) << output;
   EXPECT_EQ(Counters(output), "20 steps, 60 received: 60 accepted") << output;
 }
 
 // Whoever knows the address has no certificate of this launch.
 TEST_F(MpirunTest, ShutsStrangersOutOfTcpAtTheHandshake) {
-  const auto job = sluice::Mpirun(
-      {{1, ServerProgram({"--listen=127.0.0.1:0", "--wait-for-more"})}, {3, Train(data_)}},
-      RankDeath::kEndsTheJob, PatientMpi());
+  const auto job =
+      sluice::Mpirun({{1, ServerProgram({"--listen=127.0.0.1:0", "--wait-for-more"})}, {3, Push()}},
+                     RankDeath::kEndsTheJob, PatientMpi());
   const auto address = job->WaitForOutput("listening on (127.0.0.1:[0-9]+)");
   ASSERT_THAT(address, IsOk());
   const Words stranger = {"--server=" + *address, "--connect-timeout=1"};
-  EXPECT_THAT(OutputOf(Train(data_, stranger), 3), HasSubstr("no server at " + *address));
+  EXPECT_THAT(OutputOf(Push(stranger), 3), HasSubstr("no server at " + *address));
   const TestAuthority other;
   Words foreign = TlsFlags(WriteCredentials(other.Client({Role::kWorker}), TestPath("foreign")));
   foreign.insert(foreign.end(), stranger.begin(), stranger.end());
-  EXPECT_THAT(OutputOf(Train(data_, foreign), 3),
+  EXPECT_THAT(OutputOf(Push(foreign), 3),
               HasSubstr("do both sides trust each other's certificates?"));
-  EXPECT_THAT(job->WaitForOutput("test accuracy"), IsOk());
+  EXPECT_THAT(job->WaitForOutput("parameters at step 20"), IsOk());
   job->Signal(SIGTERM);  // which mpirun hands to the server
   EXPECT_THAT(job->Wait(kJob), IsOk());
   EXPECT_EQ(Counters(job->output()), "20 steps, 60 received: 60 accepted") << job->output();
@@ -207,24 +212,24 @@ TEST_F(MpirunTest, OneRankPrintsTheHelp) {
 
 TEST_F(MpirunTest, SeveralServersTrainWithInconsistentReads) {
   const auto job =
-      sluice::Mpirun({{4, Train(data_, {"--servers=2", "--mode=async", "--inconsistent-reads"})}});
+      sluice::Mpirun({{4, Push({"--servers=2", "--mode=async", "--inconsistent-reads"})}});
   EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
 }
 
 TEST_F(MpirunTest, RefusesSeveralServersThatAreNotTheFirstRanks) {
-  EXPECT_THAT(FailingMpirun({{2, ServerProgram()}, {1, Train(data_)}}),
+  EXPECT_THAT(FailingMpirun({{2, ServerProgram()}, {1, Push()}}),
               HasSubstr("sluice_server is not rank 0; name it first"));
   EXPECT_THAT(
-      FailingMpirun({{3, ServerProgram({"--servers=2"})}, {1, Train(data_)}}),
+      FailingMpirun({{3, ServerProgram({"--servers=2"})}, {1, Push()}}),
       HasSubstr("sluice_server is rank 2, and --servers=2 are the ranks 0 to 1; name it first: "
                 "mpirun -n 2 sluice_server --servers=2 : -n 3 my_program"));
   EXPECT_THAT(
-      FailingMpirun({{1, ServerProgram()}, {1, ServerProgram({"--servers=2"})}, {1, Train(data_)}}),
+      FailingMpirun({{1, ServerProgram()}, {1, ServerProgram({"--servers=2"})}, {1, Push()}}),
       HasSubstr("sluice_server is rank 1 and has --servers=2, but rank 0 has --servers=1"));
 }
 
 TEST_F(MpirunTest, RefusesAServerThatIsNotNamedFirst) {
-  EXPECT_THAT(FailingMpirun({{1, Train(data_)}, {1, ServerProgram()}}),
+  EXPECT_THAT(FailingMpirun({{1, Push()}, {1, ServerProgram()}}),
               HasSubstr("sluice_server is not rank 0; name it first"));
 }
 
@@ -234,7 +239,7 @@ TEST_F(MpirunTest, RefusesAServerWithoutWorkers) {
 
 TEST_F(MpirunTest, SaysOnceWhyTheServerCannotStart) {
   const std::string output =
-      FailingMpirun({{1, ServerProgram({"--listen=192.0.2.1:7070"})}, {2, Train(data_)}});
+      FailingMpirun({{1, ServerProgram({"--listen=192.0.2.1:7070"})}, {2, Push()}});
   EXPECT_THAT(LinesWith(output, "cannot listen on 192.0.2.1:7070"), SizeIs(1)) << output;
 }
 
@@ -278,8 +283,8 @@ TEST_F(StandaloneTest, AServerAndTwoWorkersTrainAndEndByThemselves) {
 
 TEST_F(StandaloneTest, WorkersWaitForAServerThatComesLater) {
   const std::string address = absl::StrCat("127.0.0.1:", FreePort());
-  const auto first = Start(Train(data_, {"--server=" + address}));
-  const auto second = Start(Train(data_, {"--server=" + address}));
+  const auto first = Start(Push({"--server=" + address}));
+  const auto second = Start(Push({"--server=" + address}));
   const std::string waiting = "waiting up to 1m for a server at " + address;
   EXPECT_THAT(first->WaitForOutput(waiting), IsOk());
   EXPECT_THAT(second->WaitForOutput(waiting), IsOk());
@@ -326,12 +331,11 @@ TEST_F(StandaloneTest, AWorkerThatLosesItsServerAtWorkSaysSo) {
 
 TEST_F(StandaloneTest, OnlyAWorkerWithTheTokenIsLetIn) {
   Standalone server({"--token-file=" + TokenFile("server", "open sesame", 0600)});
-  EXPECT_THAT(OutputOf(Train(data_, {server.flag()}), 1), HasSubstr("token"));
+  EXPECT_THAT(OutputOf(Push({server.flag()}), 1), HasSubstr("token"));
   const std::string wrong = TokenFile("wrong", "open barley", 0600);
-  EXPECT_THAT(OutputOf(Train(data_, {server.flag(), "--token-file=" + wrong}), 1),
-              HasSubstr("token"));
+  EXPECT_THAT(OutputOf(Push({server.flag(), "--token-file=" + wrong}), 1), HasSubstr("token"));
   const std::string right = TokenFile("right", "open sesame", 0600);
-  OutputOf(Train(data_, {server.flag(), "--token-file=" + right}), 0);
+  OutputOf(Push({server.flag(), "--token-file=" + right}), 0);
   ExpectTrained(server.process());
   EXPECT_EQ(Counters(server.process().output()), "20 steps, 20 received: 20 accepted");
 }
@@ -341,22 +345,21 @@ TEST_F(StandaloneTest, ATokenThatOthersMayReadIsRefused) {
   const std::string flag = "--token-file=" + path;
   const auto says_so = HasSubstr(path + " can be read by other users; run chmod 600");
   EXPECT_THAT(OutputOf(ServerProgram({"--listen=127.0.0.1:0", flag}), 1), says_so);
-  EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", flag}), 1), says_so);
+  EXPECT_THAT(OutputOf(Push({"--server=127.0.0.1:1", flag}), 1), says_so);
 }
 
 TEST_F(StandaloneTest, ServerAndWorkersMeetOverTls) {
   const TestAuthority authority;
   Standalone server(TlsFlags(WriteCredentials(authority.Server(), TestPath("server"))));
-  EXPECT_THAT(OutputOf(Train(data_, {server.flag(), "--connect-timeout=1"}), 3),
+  EXPECT_THAT(OutputOf(Push({server.flag(), "--connect-timeout=1"}), 3),
               HasSubstr("do both sides speak plaintext?"));
-  const auto train = [&](Role role, const std::string& folder) {
-    Words flags = TlsFlags(WriteCredentials(authority.Client({role}), TestPath(folder)));
-    flags.push_back(server.flag());
-    return Train(data_, flags);
+  const auto flags = [&](Role role, const std::string& folder) {
+    return With(TlsFlags(WriteCredentials(authority.Client({role}), TestPath(folder))),
+                {server.flag()});
   };
-  EXPECT_THAT(OutputOf(train(Role::kObserver, "observer"), 1),
+  EXPECT_THAT(OutputOf(Push(flags(Role::kObserver, "observer")), 1),
               HasSubstr("the caller's certificate does not have the role worker"));
-  EXPECT_EQ(OutputOf(train(Role::kWorker, "worker"), 0), "test accuracy 1.0000\n");
+  EXPECT_EQ(OutputOf(Train(data_, flags(Role::kWorker, "worker")), 0), "test accuracy 1.0000\n");
   ExpectTrained(server.process());
   EXPECT_EQ(Counters(server.process().output()), "20 steps, 20 received: 20 accepted");
 }
@@ -364,7 +367,7 @@ TEST_F(StandaloneTest, ServerAndWorkersMeetOverTls) {
 TEST_F(StandaloneTest, RefusesPlaintextThatTheNetworkCouldRead) {
   EXPECT_THAT(OutputOf(ServerProgram({"--listen=0.0.0.0:0"}), 2),
               HasSubstr("--insecure-on-network"));
-  EXPECT_THAT(OutputOf(Train(data_, {"--server=192.0.2.1:7070"}), 2),
+  EXPECT_THAT(OutputOf(Push({"--server=192.0.2.1:7070"}), 2),
               HasSubstr("in plaintext at 192.0.2.1:7070 the network could read"));
 }
 
@@ -376,7 +379,7 @@ TEST_F(StandaloneTest, RefusesEncodingsThatCannotBeMeant) {
       {{"--push-encoding=sign:momentum", "--no-error-feedback"}, "needs error feedback"},
       {{"--push-encoding=int8/zstd/pdict"}, "--push-encoding"}};
   for (const auto& [flags, says] : refused) {
-    EXPECT_THAT(OutputOf(With(Train(data_, {"--server=127.0.0.1:1"}), flags), 2), HasSubstr(says));
+    EXPECT_THAT(OutputOf(With(Push({"--server=127.0.0.1:1"}), flags), 2), HasSubstr(says));
   }
 }
 
@@ -431,7 +434,7 @@ TEST(LaunchedNamesTest, OneNameOrAnotherNumberOfWorkersForAllIsAnErrorAtOnce) {
     for (const Words& more : {Words(), Words({"--max-restarts=1"})}) {
       Words flags = {flag};
       flags.insert(flags.end(), more.begin(), more.end());
-      const auto job = Mpirun({{3, Train("/nonexistent", flags)}});
+      const auto job = Mpirun({{3, Push(flags)}});
       EXPECT_THAT(job->Wait(), IsOkAndHolds(2)) << job->output();
       EXPECT_THAT(LinesWith(job->output(), why), SizeIs(1)) << job->output();
     }

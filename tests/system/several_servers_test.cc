@@ -32,6 +32,21 @@ constexpr int kWorkers = 3;
 constexpr char kFirstStarts[] = " ([0-9]+) server.cc:[0-9]+] job [0-9a-f]+: listening on";
 constexpr char kSecondStarts[] = " ([0-9]+) replica_server.cc:[0-9]+] server 1 of 3: listening on";
 
+// Ranks without LibTorch, which takes a second to load: three servers, and workers that push until
+// `steps`.
+std::unique_ptr<Process> LaunchPushing(int steps, const Words& flags) {
+  return Mpirun({{3 + kWorkers,
+                  With({RunfilePath("tests/testing/process/pushing_worker_program"), "--servers=3",
+                        "--gradient=1", "--elements=1000", absl::StrCat("--steps=", steps)},
+                       flags)}});
+}
+
+std::string OutputOfPushing(const Words& flags) {
+  const auto job = LaunchPushing(12, flags);
+  EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
+  return job->output();
+}
+
 class SeveralServersTest : public ::testing::Test {
  protected:
   Words Train(const Words& flags) const {
@@ -41,20 +56,12 @@ class SeveralServersTest : public ::testing::Test {
         flags);
   }
 
-  std::unique_ptr<Process> Launch(int servers, Words flags) const {
-    flags.push_back(absl::StrCat("--servers=", servers));
-    return Mpirun({{servers + kWorkers, Train(flags)}});
-  }
-
-  // The output of a job that ends in good order after 12 steps.
-  std::string Finished(int servers, const Words& flags) const {
-    const auto job = Launch(servers, With({"--max-steps=12"}, flags));
-    EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
-    return job->output();
-  }
-
+  // Of a job that ends in good order after 12 steps.
   std::string Checksum(int servers, const Words& flags) const {
-    return ClosingRows(Finished(servers, flags))["parameters' CRC-32"];
+    const Words steps = {"--max-steps=12", absl::StrCat("--servers=", servers)};
+    const auto job = Mpirun({{servers + kWorkers, Train(With(steps, flags))}});
+    EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
+    return ClosingRows(job->output())["parameters' CRC-32"];
   }
 
   const std::string data_ = WriteEasyData(TestPath("data"), 640, 100);
@@ -62,7 +69,7 @@ class SeveralServersTest : public ::testing::Test {
 
 TEST_F(SeveralServersTest, AccountForEachPushInOtherModes) {
   for (const char* mode : {"--mode=async", "--mode=ssp"}) {
-    const std::string output = Finished(3, {mode});
+    const std::string output = OutputOfPushing({mode});
     EXPECT_THAT(Counters(output), AllOf(HasSubstr(" received: "), Not(HasSubstr("unbalanced")),
                                         Not(HasSubstr("rejected")), Not(HasSubstr("in progress"))))
         << mode << ": " << output;
@@ -92,7 +99,7 @@ TEST_F(SeveralServersTest, AverageParametersAfterLocalStepsAsOneServerDoes) {
 }
 
 TEST_F(SeveralServersTest, MeetOnTcpWithTheLaunchsCertificates) {
-  const std::string output = Finished(3, {"--listen=127.0.0.1:0"});
+  const std::string output = OutputOfPushing({"--listen=127.0.0.1:0"});
   EXPECT_EQ(Counters(output), "12 steps, 36 received: 36 accepted") << output;
   EXPECT_THAT(LinesWith(output, "listening on 127.0.0.1:"), SizeIs(3)) << output;
   EXPECT_THAT(LinesWith(output, ", with mutual TLS"), SizeIs(3)) << output;
@@ -107,7 +114,7 @@ TEST_F(SeveralServersTest, MayBeAProgramOfTheirOwn) {
 
 TEST_F(SeveralServersTest, EndTheirLaunchWhenOneIsKilled) {
   for (const char* starts : {kFirstStarts, kSecondStarts}) {
-    const auto job = Launch(3, {});
+    const auto job = LaunchPushing(1000000000, {});
     pid_t server = 0;
     const auto pid = job->WaitForOutput(starts);
     ASSERT_THAT(pid, IsOk());
