@@ -87,7 +87,8 @@ TEST(ModelsAndDataTest, TwoWorkersLearnALinearModelOfSparseRows) {
   Write(folder + "/train.libsvm", Libsvm(400, 1));
   Write(folder + "/test.libsvm", Libsvm(100, 2));
   const auto job =
-      Mpirun({{3, Train({"--dataset=libsvm", "--data-dir=" + folder, "--model=logistic",
+      Mpirun({{1, ServerProgram()},
+              {2, Train({"--dataset=libsvm", "--data-dir=" + folder, "--model=logistic",
                          "--batch-size=10", "--epochs=5", "--learning-rate=0.5"})}});
   EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
   EXPECT_THAT(LinesWith(job->output(), "test accuracy 1.0000"), SizeIs(1)) << job->output();
@@ -98,7 +99,8 @@ TEST(ModelsAndDataTest, WorkersTrainAModelThatPythonSaved) {
   OutputOf({"/usr/bin/python3", RunfilePath("tests/worker/torch/models/save_script.py"), model,
             "script", "10"},
            0);
-  const auto job = Mpirun({{3, Train({"--model=" + model, "--max-steps=30", "--momentum=0.9",
+  const auto job = Mpirun({{1, ServerProgram()},
+                           {2, Train({"--model=" + model, "--max-steps=30", "--momentum=0.9",
                                       "--learning-rate=0.05"})}});
   EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
   EXPECT_GT(AccuracyIn(job->output()), 0.4) << job->output();

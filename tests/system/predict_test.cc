@@ -22,11 +22,12 @@ using ::testing::SizeIs;
 // Trains with that many servers, and returns what the job prints.
 std::string Train(int servers, const std::string& data, const std::string& folder,
                   const Words& flags = {}) {
-  const auto job = Mpirun(
-      {{servers + 2, With({RunfilePath("worker/sluice_train"), "--data-dir=" + data, "--seed=7",
-                           "--momentum=0.9", "--max-steps=10", "--no-test", "--progress=off",
-                           absl::StrCat("--servers=", servers), "--checkpoint-dir=" + folder},
-                          flags)}});
+  const auto job =
+      Mpirun({{servers,
+               ServerProgram({absl::StrCat("--servers=", servers), "--checkpoint-dir=" + folder})},
+              {2, With({RunfilePath("worker/sluice_train"), "--data-dir=" + data, "--seed=7",
+                        "--momentum=0.9", "--max-steps=10", "--no-test", "--progress=off"},
+                       flags)}});
   EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
   return job->output();
 }

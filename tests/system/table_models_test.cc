@@ -80,14 +80,14 @@ double LossIn(const std::vector<std::string>& tests) {
 void ExpectTheLossOfOneProcess(const Words& model) {
   const std::vector<std::string> alone =
       TestsOf(*Start(Train(OfBatch(kBatch, With(model, {"--role=single"})))));
-  const auto job = Mpirun({{3, Train(OfBatch(kBatch / 2, model))}});
+  const Ranks workers = {2, Train(OfBatch(kBatch / 2, model))};
+  const auto job = Mpirun({{1, ServerProgram()}, workers});
   const std::vector<std::string> served = TestsOf(*job);
   EXPECT_EQ(served.size(), alone.size());
   EXPECT_NEAR(LossIn(served), LossIn(alone), 1e-3);
   EXPECT_NEAR(LossIn({"test loss " + ClosingRows(job->output())["test loss"]}), LossIn(served),
               1e-4);
-  const Words two_servers = With(model, {"--servers=2"});
-  EXPECT_EQ(TestsOf(*Mpirun({{4, Train(OfBatch(kBatch / 2, two_servers))}})), served);
+  EXPECT_EQ(TestsOf(*Mpirun({{2, ServerProgram({"--servers=2"})}, workers})), served);
 }
 
 TEST(TableModelsTest, MatrixFactorizationHasTheLossOfOneProcess) {
@@ -112,7 +112,7 @@ TEST(TableModelsTest, OneWorkerHasTheLossOfOneProcess) {
     const Words model = With({"--model=matrix-factorization", "--learning-rate=0.5"}, flags);
     const auto alone = TestsOf(*Start(Train(OfBatch(kBatch, With(model, {"--role=single"})))));
     EXPECT_THAT(alone, SizeIs(1));
-    EXPECT_EQ(TestsOf(*Mpirun({{2, Train(OfBatch(kBatch, model))}})), alone);
+    EXPECT_EQ(TestsOf(*Mpirun({{1, ServerProgram()}, {1, Train(OfBatch(kBatch, model))}})), alone);
   }
 }
 
@@ -121,9 +121,11 @@ TEST(TableModelsTest, OneWorkerHasTheLossOfOneProcess) {
 TEST(TableModelsTest, AnEncodingThatTakesTheMomentumOfTheVectorLeavesRowsTheirs) {
   const Words model = OfBatch(kBatch, {"--model=matrix-factorization", "--optimizer=sgd",
                                        "--momentum=0.9", "--learning-rate=0.5"});
-  const auto plain = TestsOf(*Mpirun({{2, Train(model)}}));
+  const auto plain = TestsOf(*Mpirun({{1, ServerProgram()}, {1, Train(model)}}));
   EXPECT_THAT(plain, SizeIs(1));
-  EXPECT_EQ(TestsOf(*Mpirun({{2, Train(With(model, {"--push-encoding=sign:momentum"}))}})), plain);
+  EXPECT_EQ(TestsOf(*Mpirun({{1, ServerProgram()},
+                             {1, Train(With(model, {"--push-encoding=sign:momentum"}))}})),
+            plain);
 }
 
 TEST(TableModelsTest, EveryModeAndEncodingTrains) {
