@@ -60,7 +60,7 @@ TEST(CrowdTest, CountsWhatTheServerCounts) {
 
 TEST(CrowdTest, GoesOnWithoutTheWorkersThatItKills) {
   const auto crowd = Start(Crowd(
-      {"--modes=sync,ssp", "--kill=4", "--lease=10", "--seconds=5", "--tcp", "--sizes=240KB"}));
+      {"--modes=sync,ssp", "--kill=4", "--lease=10", "--seconds=0.5", "--tcp", "--sizes=240KB"}));
   ASSERT_THAT(crowd->Wait(kMeasurement), IsOkAndHolds(0)) << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "      4 killed at once: all evicted after "), SizeIs(2))
       << crowd->output();
