@@ -1,4 +1,4 @@
-// The wait of a call in the shard, which the end of the call may interrupt.
+// A wait of a call, which the end of the call may interrupt.
 //
 // A call learns the id of its wait only after the wait has begun. If the call is cancelled before
 // that, whoever comes second ends the wait.
@@ -6,32 +6,54 @@
 #ifndef SLUICE_SERVER_RPC_CALL_WAIT_H_
 #define SLUICE_SERVER_RPC_CALL_WAIT_H_
 
+#include <functional>
+#include <utility>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
 namespace sluice {
 
-// Id is PushId or PullId; Id() means that the call does not wait. Any thread may call any method.
+// If the call is cancelled while it waits, two threads may notice. At most one of Begin() and
+// Cancel() then returns true, and its caller finishes the call. Any thread may call any method.
 template <typename Id>
 class CallWait {
  public:
-  // The call waits under `id`. Returns whether it was cancelled before; then end the wait.
-  bool Begin(Id id) ABSL_LOCKS_EXCLUDED(mu_) {
+  // `end` ends the wait with that id. It returns whether the call still waited, which is false for
+  // Id(): then nobody calls back.
+  explicit CallWait(std::function<bool(const Id&)> end) : end_(std::move(end)) {}
+
+  // The call waits under `id`, or has waited; Id(): it does not wait. True: it was cancelled
+  // meanwhile.
+  bool Begin(const Id& id) ABSL_LOCKS_EXCLUDED(mu_) {
+    {
+      absl::MutexLock lock(&mu_);
+      id_ = id;
+      if (!cancelled_) return false;
+    }
+    return end_(id);
+  }
+
+  // The call was cancelled. Returns whether it waited.
+  bool Cancel() ABSL_LOCKS_EXCLUDED(mu_) {
+    Id id;
+    {
+      absl::MutexLock lock(&mu_);
+      cancelled_ = true;
+      id = id_;
+    }
+    return end_(id);
+  }
+
+  bool cancelled() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    id_ = id;
     return cancelled_;
   }
 
-  // The call was cancelled. Returns the id of the latest wait, which may have ended, or Id().
-  Id Cancel() ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
-    cancelled_ = true;
-    return id_;
-  }
-
  private:
+  const std::function<bool(const Id&)> end_;
   absl::Mutex mu_;
-  Id id_ ABSL_GUARDED_BY(mu_);
+  Id id_ ABSL_GUARDED_BY(mu_) = Id();
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -14,11 +14,12 @@
 #include "common/wire/chunk.h"
 #include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
+#include "server/rpc/call_wait.h"
 
 namespace sluice {
 namespace {
 
-constexpr size_t kBytesOfConstantPart = 1 << 20;
+constexpr size_t kBytesOfConstantPart = kChunkElements * sizeof(float);
 
 // Each read follows the answer to the one before it. The turn and the end of the session come on
 // other threads; Answer() lets the first one end the call.
@@ -27,7 +28,11 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
  public:
   OfferConstantsStream(grpc::ByteBuffer* response, OfferTurns& turns, ConstantStore& constants,
                        Shard& shard)
-      : response_(response), turns_(turns), constants_(constants), shard_(shard) {}
+      : response_(response),
+        turns_(turns),
+        constants_(constants),
+        shard_(shard),
+        turn_([&turns](const void* offer) { return turns.Cancel(offer); }) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -45,11 +50,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   }
 
   void OnCancel() override {
-    {
-      absl::MutexLock lock(&mu_);
-      cancelled_ = true;
-    }
-    if (turns_.Cancel(this)) Answer(absl::CancelledError());
+    if (turn_.Cancel()) Answer(absl::CancelledError());
   }
 
   void OnDone() override {
@@ -78,12 +79,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
     };
     const absl::Status waits = turns_.Wait({this, session, go, end});
     if (!waits.ok()) return Answer(waits);
-    if (WasCancelled() && turns_.Cancel(this)) Answer(absl::CancelledError());
-  }
-
-  bool WasCancelled() {
-    absl::MutexLock lock(&mu_);
-    return cancelled_;
+    if (turn_.Begin(this)) Answer(absl::CancelledError());
   }
 
   // The lock keeps Answer() from finishing the call before its read has begun.
@@ -118,7 +114,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
 
   // From here only the task answers. So the call keeps its turn until the values are saved.
   void Adopt() {
-    if (WasCancelled()) return Answer(absl::CancelledError());
+    if (turn_.cancelled()) return Answer(absl::CancelledError());
     if (bytes_.size() != size_) return Answer(WrongSize(bytes_.size(), "bytes"));
     if (Checksum(bytes_) != checksum_) {
       return Answer(MakeError(Reason::kCorruptChunk,
@@ -160,11 +156,11 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   uint64_t checksum_ = 0;  // of the offer
   bool has_turn_ = false;  // set before the read whose end looks at it
   std::string bytes_;
+  CallWait<const void*> turn_;
   std::shared_ptr<OfferConstantsStream> self_;  // until the call is done
 
   absl::Mutex mu_;
   bool answered_ ABSL_GUARDED_BY(mu_) = false;
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 // Sends the checksum, then one part after the other from where the values lie.

@@ -9,7 +9,7 @@
 #include "common/wire/chunk.h"
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
-#include "server/rpc/store_wait.h"
+#include "server/rpc/call_wait.h"
 
 namespace sluice {
 namespace {
@@ -26,8 +26,9 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         turns_(turns),
         ready_(std::move(ready)),
         store_(store),
-        wait_(store, &ParameterStore::CancelPush),
-        gathering_(store, &ParameterStore::CancelGathering) {}
+        turn_([this](const void* offer) { return turns_ != nullptr && turns_->Cancel(offer); }),
+        wait_([&store](PushId id) { return store.CancelPush(id); }),
+        gathering_([&store](PushId id) { return store.CancelGathering(id); }) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -46,11 +47,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void OnCancel() override {
-    {
-      absl::MutexLock lock(&mu_);
-      cancelled_ = true;
-    }
-    if (turns_ != nullptr && turns_->Cancel(this)) Answer(absl::CancelledError());
+    if (turn_.Cancel()) Answer(absl::CancelledError());
     if (wait_.Cancel()) Answer(absl::CancelledError());
     if (gathering_.Cancel()) Send(absl::CancelledError());
   }
@@ -96,12 +93,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     };
     const absl::Status waits = turns_->Wait({this, session_, go, end});
     if (!waits.ok()) return Answer(waits);
-    if (WasCancelled() && turns_->Cancel(this)) Answer(absl::CancelledError());
-  }
-
-  bool WasCancelled() {
-    absl::MutexLock lock(&mu_);
-    return cancelled_;
+    if (turn_.Begin(this)) Answer(absl::CancelledError());
   }
 
   // The call may end on another thread before this returns.
@@ -193,13 +185,13 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   uint32_t attempt_ = 0;
   grpc::ByteBuffer message_;
   std::unique_ptr<PendingPush> parameters_;  // null before its turn
-  StoreWait<PushId> wait_;                   // until it is let in
-  StoreWait<PushId> gathering_;              // for the parts of other servers
+  CallWait<const void*> turn_;               // if the store has none
+  CallWait<PushId> wait_;                    // until it is let in
+  CallWait<PushId> gathering_;               // for the parts of other servers
   std::shared_ptr<InitializeStream> self_;   // until the call is done
 
   absl::Mutex mu_;
   bool answered_ ABSL_GUARDED_BY(mu_) = false;
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace

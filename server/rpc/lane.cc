@@ -3,8 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/base/parallel.h"
@@ -12,6 +10,7 @@
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_canceller.h"
+#include "server/rpc/call_wait.h"
 
 namespace sluice {
 namespace {
@@ -23,7 +22,10 @@ template <typename Call>
 class Wait {
  public:
   // `lane` stands for the lane in `table`, which outlives this.
-  Wait(LaneTable<Call>& table, const void* lane) : table_(table), lane_(lane) {}
+  Wait(LaneTable<Call>& table, const void* lane)
+      : table_(table),
+        lane_(lane),
+        wait_([&table, lane](const LaneName& name) { return table.Cancel(name, lane); }) {}
 
   // See LaneTable::Find. Also BAD_ARGUMENT if the lane names no call, and CANCELLED if the lane was
   // cancelled before `found` was called.
@@ -35,32 +37,16 @@ class Wait {
     const LaneName name = {SessionId(lane.session()), lane.call_number()};
     const absl::Status waits = table_.Find(name, lane_, std::move(found));
     if (!waits.ok()) return waits;
-    bool cancelled = false;
-    {
-      absl::MutexLock lock(&mu_);
-      name_ = name;
-      cancelled = cancelled_;
-    }
-    return cancelled && table_.Cancel(name, lane_) ? absl::CancelledError() : absl::OkStatus();
+    return wait_.Begin(name) ? absl::CancelledError() : absl::OkStatus();
   }
 
   // Returns true if the caller has to end the lane.
-  bool Cancel() {
-    LaneName name;
-    {
-      absl::MutexLock lock(&mu_);
-      cancelled_ = true;
-      name = name_;
-    }
-    return table_.Cancel(name, lane_);
-  }
+  bool Cancel() { return wait_.Cancel(); }
 
  private:
   LaneTable<Call>& table_;
   const void* const lane_;
-  absl::Mutex mu_;
-  LaneName name_ ABSL_GUARDED_BY(mu_);  // once it waits
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  CallWait<LaneName> wait_;
 };
 
 class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {

@@ -21,7 +21,8 @@ namespace sluice {
 class PullWait {
  public:
   // `limits` and `store` outlive it.
-  PullWait(PullLimits& limits, ParameterStore& store) : limits_(limits), store_(store) {}
+  PullWait(PullLimits& limits, ParameterStore& store)
+      : limits_(limits), store_(store), wait_([this](PullId id) { return End(id); }) {}
 
   // Takes the permit, or returns TOO_MANY_PULLS. `call` is cancelled if a later pull ends this one.
   absl::Status Enter(SessionId session, const std::shared_ptr<CallCanceller>& call) {
@@ -36,11 +37,11 @@ class PullWait {
   // the caller keeps this object alive. True: the call was cancelled, and `done` is not called.
   bool Ask(const PullRequest& request, PullCallback done) {
     const PullId id = store_.Pull(request, std::move(done));
-    return id != PullId() && wait_.Begin(id) && End(id);
+    return id != PullId() && wait_.Begin(id);
   }
 
   // The call was cancelled. Returns whether it waited.
-  bool Cancel() { return End(wait_.Cancel()); }
+  bool Cancel() { return wait_.Cancel(); }
 
   const std::shared_ptr<PullPermit>& permit() const { return permit_; }  // null before Enter()
 

@@ -11,7 +11,7 @@
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_canceller.h"
-#include "server/rpc/store_wait.h"
+#include "server/rpc/call_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -33,8 +33,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         lanes_(lanes),
         transforms_(transforms),
         store_(store),
-        wait_(store, &ParameterStore::CancelPush),
-        gathering_(store, &ParameterStore::CancelGathering) {}
+        wait_([&store](PushId id) { return store.CancelPush(id); }),
+        gathering_([&store](PushId id) { return store.CancelGathering(id); }) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -213,8 +213,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
-  StoreWait<PushId> wait_;                  // at its header
-  StoreWait<PushId> gathering_;             // for the parts of other servers
+  CallWait<PushId> wait_;                   // at its header
+  CallWait<PushId> gathering_;              // for the parts of other servers
 };
 
 }  // namespace

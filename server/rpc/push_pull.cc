@@ -12,7 +12,7 @@
 #include "common/wire/status.h"
 #include "server/aggregation/gathered_push.h"
 #include "server/rpc/arrived_chunk.h"
-#include "server/rpc/store_wait.h"
+#include "server/rpc/call_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -46,8 +46,8 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         transforms_(transforms),
         store_(store),
         checksums_(ChecksumsFor(context.peer())),
-        push_wait_(store, &ParameterStore::CancelPush),
-        pull_wait_(store, &ParameterStore::CancelPull) {}
+        push_wait_([&store](PushId id) { return store.CancelPush(id); }),
+        pull_wait_([&store](PullId id) { return store.CancelPull(id); }) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -199,8 +199,8 @@ class PushPullCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   PullRequest request_;
   PushOutcome outcome_;                 // once the push was answered
   std::shared_ptr<PullPermit> permit_;  // from the message on; it counts, and holds no step
-  StoreWait<PushId> push_wait_;         // at its header
-  StoreWait<PullId> pull_wait_;         // for the parameters
+  CallWait<PushId> push_wait_;          // at its header
+  CallWait<PullId> pull_wait_;          // for the parameters
   CallSpan span_;                       // while the gradient is added, or the answer made
   absl::optional<ActivePulls::Stream> sending_;  // from the answer until gRPC has sent it
   std::shared_ptr<PushPullCall> self_;           // until the call is done

@@ -15,7 +15,7 @@ constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParam
 constexpr char kOfferConstants[] = "/sluice.v1.ParameterServer/OfferConstants";
 constexpr char kPullConstants[] = "/sluice.v1.ParameterServer/PullConstants";
 
-constexpr size_t kBytesOfConstantPart = 1 << 20;
+constexpr size_t kBytesOfConstantPart = kChunkElements * sizeof(float);
 
 absl::Duration TimeoutOfConstants(uint64_t bytes) { return TransferTimeout(bytes / sizeof(float)); }
 
