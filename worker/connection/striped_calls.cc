@@ -1,6 +1,7 @@
 #include "worker/connection/striped_calls.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -163,24 +164,31 @@ absl::StatusOr<PullHeader> HeaderOf(const std::vector<PullHeader>& headers,
   return headers[0];
 }
 
+// Reads what one server has sent of `all`.
+using ReadPart = std::function<absl::StatusOr<PullHeader>(PendingPull& pull, uint32_t server,
+                                                          absl::Span<float> all)>;
+
 class StripedPull final : public PendingPull {
  public:
-  StripedPull(std::vector<std::unique_ptr<PendingPull>> pulls, const StripedCallOptions& options)
+  // `overwritten` may be null.
+  StripedPull(std::vector<std::unique_ptr<PendingPull>> pulls, ReadPart read,
+              std::shared_ptr<std::atomic<bool>> overwritten, const StripedCallOptions& options)
       : options_(options),
         pulls_(std::move(pulls)),
+        read_(std::move(read)),
+        overwritten_(std::move(overwritten)),
         headers_(pulls_.size()),
         calls_(*options.threads, options.stripes.count(), options.patience, CancelOf(pulls_)) {}
 
-  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) override {
-    const auto vector = parameters.OnePiece(0, parameters.size());
-    if (!vector.has_value()) return absl::InternalError("a stripe cannot be striped again");
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& to) override {
+    const auto all = to.OnePiece(0, to.size());
+    if (!all.has_value()) return absl::InternalError("a stripe cannot be striped again");
     const absl::Status read = calls_.Run(Others::kGoOn, [&](uint32_t server) {
-      const StripeSpan<float> stripe(options_.stripes, server, 0, *vector);
-      auto header = pulls_[server]->Read(stripe);
+      const auto header = read_(*pulls_[server], server, *all);
       if (header.ok()) headers_[server] = *header;
       return From(server, options_, header.status());
     });
-    *options_.overwritten = absl::IsDeadlineExceeded(read) && wrote();
+    if (overwritten_ != nullptr) *overwritten_ = absl::IsDeadlineExceeded(read) && wrote();
     if (!read.ok()) return read;
     return HeaderOf(headers_, options_);
   }
@@ -199,66 +207,27 @@ class StripedPull final : public PendingPull {
  private:
   const StripedCallOptions options_;
   const std::vector<std::unique_ptr<PendingPull>> pulls_;
+  const ReadPart read_;
+  const std::shared_ptr<std::atomic<bool>> overwritten_;
   std::vector<PullHeader> headers_;
   CallsAtOnce calls_;
 };
 
-// ---- Pull of rows ----
-
-class StripedRowPull final : public PendingPull {
- public:
-  StripedRowPull(std::vector<std::unique_ptr<PendingPull>> pulls, RowPlaces places,
-                 const StripedCallOptions& options)
-      : options_(options),
-        places_(std::move(places)),
-        pulls_(std::move(pulls)),
-        headers_(pulls_.size()),
-        calls_(*options.threads, options.stripes.count(), options.patience, CancelOf(pulls_)) {}
-
-  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& rows) override {
-    const auto all = rows.OnePiece(0, rows.size());
-    if (!all.has_value()) return absl::InternalError("rows are read into one piece of memory");
-    const absl::Status read = calls_.Run(Others::kGoOn, [&](uint32_t server) {
-      return From(server, options_, ReadFrom(server, *all));
-    });
-    if (!read.ok()) return read;
-    return HeaderOf(headers_, options_);
+// The runs of `all` that a server sends, one after the other.
+absl::StatusOr<PullHeader> ReadRuns(PendingPull& pull, const std::vector<RowPlaces::Run>& runs,
+                                    absl::Span<float> all) {
+  uint64_t size = 0;
+  for (const RowPlaces::Run& run : runs) size += run.size;
+  std::vector<float> own(size);
+  auto header = pull.Read(absl::MakeSpan(own));
+  if (!header.ok()) return header;
+  auto from = own.begin();
+  for (const RowPlaces::Run& run : runs) {
+    std::copy_n(from, run.size, all.begin() + static_cast<ptrdiff_t>(run.begin));
+    from += static_cast<ptrdiff_t>(run.size);
   }
-
-  void Cancel() override {
-    for (const auto& pull : pulls_) pull->Cancel();
-  }
-
-  bool wrote() const override {
-    return std::any_of(pulls_.begin(), pulls_.end(),
-                       [](const auto& pull) { return pull->wrote(); });
-  }
-
-  Transfer transfer() const override { return Together(pulls_); }
-
- private:
-  absl::Status ReadFrom(uint32_t server, absl::Span<float> all) {
-    const std::vector<RowPlaces::Run>& runs = places_.of_server[server];
-    uint64_t size = 0;
-    for (const RowPlaces::Run& run : runs) size += run.size;
-    std::vector<float> own(size);
-    const auto header = pulls_[server]->Read(absl::MakeSpan(own));
-    if (!header.ok()) return header.status();
-    headers_[server] = *header;
-    auto from = own.begin();
-    for (const RowPlaces::Run& run : runs) {
-      std::copy_n(from, run.size, all.begin() + static_cast<ptrdiff_t>(run.begin));
-      from += static_cast<ptrdiff_t>(run.size);
-    }
-    return absl::OkStatus();
-  }
-
-  const StripedCallOptions options_;
-  const RowPlaces places_;
-  const std::vector<std::unique_ptr<PendingPull>> pulls_;
-  std::vector<PullHeader> headers_;
-  CallsAtOnce calls_;
-};
+  return header;
+}
 
 // ---- Offer ----
 
@@ -301,8 +270,13 @@ std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPus
 }
 
 std::unique_ptr<PendingPull> JoinPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
+                                       std::shared_ptr<std::atomic<bool>> overwritten,
                                        const StripedCallOptions& options) {
-  return std::make_unique<StripedPull>(std::move(pulls), options);
+  const auto read = [stripes = options.stripes](PendingPull& pull, uint32_t server,
+                                                absl::Span<float> all) {
+    return pull.Read(StripeSpan<float>(stripes, server, 0, all));
+  };
+  return std::make_unique<StripedPull>(std::move(pulls), read, std::move(overwritten), options);
 }
 
 RowPlaces::RowPlaces(const std::vector<RowIds>& rows, const std::vector<RowsOfServer>& split,
@@ -324,7 +298,11 @@ RowPlaces::RowPlaces(const std::vector<RowIds>& rows, const std::vector<RowsOfSe
 
 std::unique_ptr<PendingPull> JoinRowPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
                                           RowPlaces places, const StripedCallOptions& options) {
-  return std::make_unique<StripedRowPull>(std::move(pulls), std::move(places), options);
+  const auto read = [places = std::move(places)](PendingPull& pull, uint32_t server,
+                                                 absl::Span<float> all) {
+    return ReadRuns(pull, places.of_server[server], all);
+  };
+  return std::make_unique<StripedPull>(std::move(pulls), read, nullptr, options);
 }
 
 std::unique_ptr<PendingOffer> JoinOffers(std::vector<std::unique_ptr<PendingOffer>> offers,

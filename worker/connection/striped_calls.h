@@ -23,8 +23,6 @@ struct StripedCallOptions {
   std::vector<std::string> servers;   // their addresses, for errors
   std::shared_ptr<Executor> threads;  // one for each server
   absl::Duration patience;            // see CallsAtOnce
-  // Pulls of parameters: set while the latest one was overwritten in a server's memory.
-  std::shared_ptr<std::atomic<bool>> overwritten = nullptr;
 };
 
 // The error of a server, with the server's index and address in its text.
@@ -39,8 +37,10 @@ std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPus
                                          const StripedCallOptions& options);
 
 // Read() returns the leader's header. INTERNAL if the servers' steps differ; UNAVAILABLE if
-// their incarnations do, so that the caller joins again. `options` has `overwritten`.
+// their incarnations do, so that the caller joins again. It also sets `overwritten`: whether the
+// parameters were overwritten in a server's memory while they were read.
 std::unique_ptr<PendingPull> JoinPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
+                                       std::shared_ptr<std::atomic<bool>> overwritten,
                                        const StripedCallOptions& options);
 
 // Where the rows that servers send belong: for each server, in the order in which it sends them,

@@ -128,7 +128,7 @@ class StripedConnection final : public ServerConnection {
       server.ReadWhereTheyLie(may_lie);
       pulls.push_back(server.StartPull(numbered));
     });
-    return JoinPulls(std::move(pulls), OptionsWith(pull_threads_));
+    return JoinPulls(std::move(pulls), overwritten_, OptionsWith(pull_threads_));
   }
 
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
@@ -173,7 +173,7 @@ class StripedConnection final : public ServerConnection {
   }
 
   StripedCallOptions OptionsWith(std::shared_ptr<Executor> threads) const {
-    return {stripes_, servers_.addresses(), std::move(threads), patience_, overwritten_};
+    return {stripes_, servers_.addresses(), std::move(threads), patience_};
   }
 
   ServerGroup servers_;
