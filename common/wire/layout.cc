@@ -7,59 +7,30 @@
 #include "common/base/error.h"
 #include "common/base/little_endian.h"
 #include "common/wire/field.h"
+#include "common/wire/words.h"
 
 namespace sluice {
 namespace {
+
+constexpr Word<RangeKind, v1::RangeKind> kRangeKinds[] = {{RangeKind::kParameter, v1::PARAMETER},
+                                                          {RangeKind::kStatistic, v1::STATISTIC}};
+constexpr Word<DataType, v1::DataType> kDataTypes[] = {{DataType::kFloat32, v1::FLOAT32},
+                                                       {DataType::kFloat64, v1::FLOAT64},
+                                                       {DataType::kFloat16, v1::FLOAT16},
+                                                       {DataType::kBFloat16, v1::BFLOAT16},
+                                                       {DataType::kInt64, v1::INT64}};
+constexpr Word<RowInitializerKind, v1::RowInitializerKind> kInitializers[] = {
+    {RowInitializerKind::kZero, v1::ZERO_ROWS},
+    {RowInitializerKind::kUniform, v1::UNIFORM_ROWS},
+    {RowInitializerKind::kNormal, v1::NORMAL_ROWS}};
+constexpr Word<RowDivisor, v1::RowDivisor> kDivisors[] = {
+    {RowDivisor::kAllContributors, v1::ALL_CONTRIBUTORS},
+    {RowDivisor::kRowContributors, v1::ROW_CONTRIBUTORS}};
 
 absl::Status BadRange(const v1::LayoutRange& range, absl::string_view field, int found,
                       absl::string_view expected) {
   return MakeError(Reason::kBadLayout, absl::StrCat("range \"", Shown(range.name()), "\" has ",
                                                     field, " ", found, ", expected ", expected));
-}
-
-absl::StatusOr<RangeKind> KindFromProto(const v1::LayoutRange& range) {
-  switch (range.kind()) {
-    case v1::PARAMETER:
-      return RangeKind::kParameter;
-    case v1::STATISTIC:
-      return RangeKind::kStatistic;
-    default:
-      return BadRange(range, "kind", range.kind(), "PARAMETER or STATISTIC");
-  }
-}
-
-absl::StatusOr<DataType> DataTypeFromProto(const v1::LayoutRange& range) {
-  switch (range.dtype()) {
-    case v1::FLOAT32:
-      return DataType::kFloat32;
-    case v1::FLOAT64:
-      return DataType::kFloat64;
-    case v1::FLOAT16:
-      return DataType::kFloat16;
-    case v1::BFLOAT16:
-      return DataType::kBFloat16;
-    case v1::INT64:
-      return DataType::kInt64;
-    default:
-      return BadRange(range, "dtype", range.dtype(),
-                      "FLOAT32, FLOAT64, FLOAT16, BFLOAT16 or INT64");
-  }
-}
-
-v1::DataType DataTypeToProto(DataType dtype) {
-  switch (dtype) {
-    case DataType::kFloat64:
-      return v1::FLOAT64;
-    case DataType::kFloat16:
-      return v1::FLOAT16;
-    case DataType::kBFloat16:
-      return v1::BFLOAT16;
-    case DataType::kInt64:
-      return v1::INT64;
-    case DataType::kFloat32:
-      break;
-  }
-  return v1::FLOAT32;
 }
 
 absl::Status BadTable(const v1::Table& table, absl::string_view field, int found,
@@ -68,48 +39,33 @@ absl::Status BadTable(const v1::Table& table, absl::string_view field, int found
                                                     field, " ", found, ", expected ", expected));
 }
 
-absl::StatusOr<RowInitializerKind> InitializerFromProto(const v1::Table& table) {
-  switch (table.initializer().kind()) {
-    case v1::ZERO_ROWS:
-      return RowInitializerKind::kZero;
-    case v1::UNIFORM_ROWS:
-      return RowInitializerKind::kUniform;
-    case v1::NORMAL_ROWS:
-      return RowInitializerKind::kNormal;
-    default:
-      return BadTable(table, "initializer.kind", table.initializer().kind(),
-                      "ZERO_ROWS, UNIFORM_ROWS or NORMAL_ROWS");
+absl::StatusOr<LayoutRange> RangeFromProto(const v1::LayoutRange& from) {
+  const RangeKind* const kind = ToOurs(kRangeKinds, from.kind());
+  if (kind == nullptr) return BadRange(from, "kind", from.kind(), "PARAMETER or STATISTIC");
+  const DataType* const dtype = ToOurs(kDataTypes, from.dtype());
+  if (dtype == nullptr) {
+    return BadRange(from, "dtype", from.dtype(), "FLOAT32, FLOAT64, FLOAT16, BFLOAT16 or INT64");
   }
-}
-
-v1::RowInitializerKind InitializerToProto(RowInitializerKind kind) {
-  switch (kind) {
-    case RowInitializerKind::kUniform:
-      return v1::UNIFORM_ROWS;
-    case RowInitializerKind::kNormal:
-      return v1::NORMAL_ROWS;
-    case RowInitializerKind::kZero:
-      break;
-  }
-  return v1::ZERO_ROWS;
-}
-
-absl::StatusOr<RowDivisor> DivisorFromProto(const v1::Table& table) {
-  switch (table.divisor()) {
-    case v1::ALL_CONTRIBUTORS:
-      return RowDivisor::kAllContributors;
-    case v1::ROW_CONTRIBUTORS:
-      return RowDivisor::kRowContributors;
-    default:
-      return BadTable(table, "divisor", table.divisor(), "ALL_CONTRIBUTORS or ROW_CONTRIBUTORS");
-  }
+  LayoutRange range;
+  range.name = from.name();
+  range.shape.assign(from.shape().begin(), from.shape().end());
+  range.kind = *kind;
+  range.dtype = *dtype;
+  range.offset = from.offset();
+  range.length = from.length();
+  return range;
 }
 
 absl::StatusOr<TableSpec> TableFromProto(const v1::Table& from) {
-  const auto kind = InitializerFromProto(from);
-  if (!kind.ok()) return kind.status();
-  const auto divisor = DivisorFromProto(from);
-  if (!divisor.ok()) return divisor.status();
+  const RowInitializerKind* const kind = ToOurs(kInitializers, from.initializer().kind());
+  if (kind == nullptr) {
+    return BadTable(from, "initializer.kind", from.initializer().kind(),
+                    "ZERO_ROWS, UNIFORM_ROWS or NORMAL_ROWS");
+  }
+  const RowDivisor* const divisor = ToOurs(kDivisors, from.divisor());
+  if (divisor == nullptr) {
+    return BadTable(from, "divisor", from.divisor(), "ALL_CONTRIBUTORS or ROW_CONTRIBUTORS");
+  }
   TableSpec table;
   table.name = from.name();
   table.width = from.width();
@@ -134,18 +90,9 @@ absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
   std::vector<LayoutRange> ranges;
   ranges.reserve(count);
   for (const v1::LayoutRange& from : message.ranges()) {
-    const auto kind = KindFromProto(from);
-    if (!kind.ok()) return kind.status();
-    const auto dtype = DataTypeFromProto(from);
-    if (!dtype.ok()) return dtype.status();
-    LayoutRange range;
-    range.name = from.name();
-    range.shape.assign(from.shape().begin(), from.shape().end());
-    range.kind = *kind;
-    range.dtype = *dtype;
-    range.offset = from.offset();
-    range.length = from.length();
-    ranges.push_back(std::move(range));
+    auto range = RangeFromProto(from);
+    if (!range.ok()) return range.status();
+    ranges.push_back(*std::move(range));
   }
   if (message.tables_size() > static_cast<int>(TableSpec::kMaxTables)) {
     return MakeError(Reason::kBadLayout,
@@ -176,8 +123,8 @@ v1::LayoutRange ToProto(const LayoutRange& range) {
   v1::LayoutRange message;
   message.set_name(range.name);
   for (const uint32_t dimension : range.shape) message.add_shape(dimension);
-  message.set_kind(range.kind == RangeKind::kParameter ? v1::PARAMETER : v1::STATISTIC);
-  message.set_dtype(DataTypeToProto(range.dtype));
+  message.set_kind(ToTheirs(kRangeKinds, range.kind));
+  message.set_dtype(ToTheirs(kDataTypes, range.dtype));
   message.set_offset(range.offset);
   message.set_length(range.length);
   return message;
@@ -188,11 +135,10 @@ v1::Table ToProto(const TableSpec& table) {
   message.set_name(table.name);
   message.set_width(table.width);
   v1::RowInitializer& initializer = *message.mutable_initializer();
-  initializer.set_kind(InitializerToProto(table.initializer.kind));
+  initializer.set_kind(ToTheirs(kInitializers, table.initializer.kind));
   initializer.set_scale(table.initializer.scale);
   initializer.set_seed(table.initializer.seed);
-  message.set_divisor(table.divisor == RowDivisor::kRowContributors ? v1::ROW_CONTRIBUTORS
-                                                                    : v1::ALL_CONTRIBUTORS);
+  message.set_divisor(ToTheirs(kDivisors, table.divisor));
   message.set_admit_after(table.admit_after);
   message.set_evict_after(table.evict_after);
   message.set_max_rows(table.max_rows);

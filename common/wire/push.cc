@@ -8,47 +8,22 @@
 #include "common/wire/encoding.h"
 #include "common/wire/field.h"
 #include "common/wire/running_means.h"
+#include "common/wire/words.h"
 
 namespace sluice {
 namespace {
 
-v1::Disposition DispositionToProto(Disposition disposition) {
-  switch (disposition) {
-    case Disposition::kAccepted:
-      return v1::ACCEPTED;
-    case Disposition::kApplied:
-      return v1::APPLIED;
-    case Disposition::kStaleDropped:
-      return v1::STALE_DROPPED;
-    case Disposition::kSkipped:
-      return v1::SKIPPED;
-    case Disposition::kPartTaken:
-      return v1::PART_TAKEN;
-    case Disposition::kDuplicate:
-      break;
-  }
-  return v1::DUPLICATE;
-}
+constexpr Word<Disposition, v1::Disposition> kDispositions[] = {
+    {Disposition::kAccepted, v1::ACCEPTED},          {Disposition::kApplied, v1::APPLIED},
+    {Disposition::kStaleDropped, v1::STALE_DROPPED}, {Disposition::kSkipped, v1::SKIPPED},
+    {Disposition::kPartTaken, v1::PART_TAKEN},       {Disposition::kDuplicate, v1::DUPLICATE}};
 
 absl::StatusOr<Disposition> DispositionFromProto(absl::string_view field,
                                                  v1::Disposition disposition) {
-  switch (disposition) {
-    case v1::ACCEPTED:
-      return Disposition::kAccepted;
-    case v1::APPLIED:
-      return Disposition::kApplied;
-    case v1::STALE_DROPPED:
-      return Disposition::kStaleDropped;
-    case v1::SKIPPED:
-      return Disposition::kSkipped;
-    case v1::PART_TAKEN:
-      return Disposition::kPartTaken;
-    case v1::DUPLICATE:
-      return Disposition::kDuplicate;
-    default:
-      return BadField(field, absl::StrCat(static_cast<int>(disposition)),
-                      "a known disposition; is the server newer than this worker?");
-  }
+  const Disposition* const known = ToOurs(kDispositions, disposition);
+  if (known != nullptr) return *known;
+  return BadField(field, absl::StrCat(static_cast<int>(disposition)),
+                  "a known disposition; is the server newer than this worker?");
 }
 
 void PutAttachments(const Attachments& attachments, v1::PushHeader* header) {
@@ -153,12 +128,12 @@ absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message) {
 
 v1::PushGradientsResponse ToProto(const PushOutcome& outcome) {
   v1::PushGradientsResponse message;
-  message.set_disposition(DispositionToProto(outcome.disposition));
+  message.set_disposition(ToTheirs(kDispositions, outcome.disposition));
   message.set_step(outcome.step.value());
   message.set_incarnation(outcome.incarnation.value());
   message.set_staleness(outcome.staleness);
   if (outcome.first_disposition.has_value()) {
-    message.set_first_disposition(DispositionToProto(*outcome.first_disposition));
+    message.set_first_disposition(ToTheirs(kDispositions, *outcome.first_disposition));
   }
   return message;
 }

@@ -6,19 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/wire/words.h"
 
 namespace sluice {
 namespace {
 
 // The longest duration that a message can hold: 10,000 years.
 const absl::Duration kLongestDuration = absl::Seconds(int64_t{315'576'000'000});
-
-// Pairs our values with those of the messages. If a value of ours has several, we send the first.
-template <typename Ours, typename Theirs>
-struct Word {
-  Ours ours;
-  Theirs theirs;
-};
 
 constexpr Word<ConsistencyMode, v1::ConsistencyMode> kModes[] = {
     {ConsistencyMode::kSync, v1::SYNC},       {ConsistencyMode::kBackup, v1::BACKUP},
@@ -56,19 +50,11 @@ constexpr Word<ScheduleKind, v1::LearningRateSchedule::Kind> kSchedules[] = {
 };
 
 template <typename Ours, typename Theirs, size_t kCount>
-Theirs Encode(const Word<Ours, Theirs> (&words)[kCount], Ours ours) {
-  for (const Word<Ours, Theirs>& word : words) {
-    if (word.ours == ours) return word.theirs;
-  }
-  return Theirs();
-}
-
-template <typename Ours, typename Theirs, size_t kCount>
 absl::Status Decode(absl::string_view field, const Word<Ours, Theirs> (&words)[kCount],
                     Theirs theirs, Ours* ours) {
-  for (const Word<Ours, Theirs>& word : words) {
-    if (word.theirs != theirs) continue;
-    *ours = word.ours;
+  const Ours* const known = ToOurs(words, theirs);
+  if (known != nullptr) {
+    *ours = *known;
     return absl::OkStatus();
   }
   return MakeError(Reason::kBadArgument,
@@ -113,27 +99,27 @@ absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
 
 v1::Consistency ToProto(const Consistency& consistency) {
   v1::Consistency message;
-  message.set_mode(Encode(kModes, consistency.mode));
+  message.set_mode(ToTheirs(kModes, consistency.mode));
   if (consistency.HasQuorum()) message.set_quorum(consistency.quorum);
   if (consistency.max_staleness.has_value()) message.set_max_staleness(*consistency.max_staleness);
   message.set_slack(consistency.slack);
-  message.set_reduction(Encode(kReductions, consistency.reduction));
-  message.set_order(Encode(kOrders, consistency.order));
+  message.set_reduction(ToTheirs(kReductions, consistency.reduction));
+  message.set_order(ToTheirs(kOrders, consistency.order));
   message.set_discount_stale(consistency.discount_stale);
-  message.set_gap_aware(Encode(kChoices, consistency.gap_aware));
-  message.set_ordered_momentum(Encode(kChoices, consistency.ordered_momentum));
-  message.set_divided_momentum(Encode(kChoices, consistency.divided_momentum));
+  message.set_gap_aware(ToTheirs(kChoices, consistency.gap_aware));
+  message.set_ordered_momentum(ToTheirs(kChoices, consistency.ordered_momentum));
+  message.set_divided_momentum(ToTheirs(kChoices, consistency.divided_momentum));
   message.set_inconsistent_reads(consistency.inconsistent_reads);
   if (consistency.max_step_wait != absl::InfiniteDuration()) {
     *message.mutable_max_step_wait() = ToProto(consistency.max_step_wait);
-    message.set_on_max_step_wait(Encode(kActions, consistency.on_max_step_wait));
+    message.set_on_max_step_wait(ToTheirs(kActions, consistency.on_max_step_wait));
   }
   return message;
 }
 
 v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule) {
   v1::LearningRateSchedule message;
-  message.set_kind(Encode(kSchedules, schedule.kind));
+  message.set_kind(ToTheirs(kSchedules, schedule.kind));
   message.set_warmup_steps(schedule.warmup_steps);
   if (schedule.kind == ScheduleKind::kStep) {
     message.set_step_size(schedule.step_size);
