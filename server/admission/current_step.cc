@@ -14,7 +14,7 @@ StepProgress CurrentStep::Progress() const {
   progress.step = number_;
   progress.accumulated = contributions_.accumulated();
   progress.skipped = contributions_.skipped();
-  progress.all_wait = holds_contributors_ && roster_.sessions().AllWait();
+  progress.all_wait = holds_contributors_ && roster_.sessions().census().all_wait();
   progress.overdue = overdue_;
   return progress;
 }

@@ -37,6 +37,14 @@ PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings&
       clock_(clock),
       gate_(settings.policy(), incarnations, roster.sessions()) {}
 
+void PushAdmission::SetLimit(uint32_t vectors) {
+  if (in_flight_ == nullptr) {
+    in_flight_ = std::make_unique<InFlightLimit>(vectors);
+  } else {
+    in_flight_->SetCapacity(vectors);
+  }
+}
+
 PushId PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                             std::function<void()> cancel, Completions* completions) {
   const Gate::Verdict verdict = gate_.Open(header, step_.Progress(), clock_.Now());

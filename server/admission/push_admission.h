@@ -60,10 +60,9 @@ class PushAdmission {
                 const IncarnationHistory& incarnations, Roster& roster, CurrentStep& step,
                 const Clock& clock);
 
-  // Sets the in-flight limit when the model is known, before the first push.
-  void Open(uint32_t vectors) { in_flight_ = std::make_unique<InFlightLimit>(vectors); }
-  // Changes it, after Open().
-  void SetLimit(uint32_t vectors) { in_flight_->SetCapacity(vectors); }
+  // Sets the in-flight limit: when the model is known, before the first push, and again to change
+  // it.
+  void SetLimit(uint32_t vectors);
 
   // Takes a new push. `start` is called when the push is refused, answered or admitted; `cancel` as
   // described in in_flight_limit.h. Returns the id of a push that waits, else 0.
@@ -157,7 +156,7 @@ class PushAdmission {
   CurrentStep& step_;
   const Clock& clock_;
   Gate gate_;
-  std::unique_ptr<InFlightLimit> in_flight_;  // null before Open()
+  std::unique_ptr<InFlightLimit> in_flight_;  // null before SetLimit()
   uint64_t ended_sessions_ = 0;               // when EndPushes() last looked for their pushes
   std::vector<SessionId> not_finite_;
   std::vector<PushId> dropped_;

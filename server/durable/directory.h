@@ -40,7 +40,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/base/clock.h"
 #include "common/base/serial_executor.h"
 #include "common/base/stop_flag.h"
 #include "common/checkpoint/file_names.h"
@@ -140,11 +139,6 @@ class DurableDirectory {
   // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();
   uint64_t checkpoint_every() const { return options_.checkpoint_every; }
-  // When a checkpoint was saved last, by RealClock(); before the first, when this was opened.
-  absl::Time saved_at() const ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
-    return last_saved_.has_value() ? last_saved_->at : opened_;
-  }
   bool journals() const { return options_.durability == Durability::kJournal; }
 
   // Saves a checkpoint on the executor's thread, which then calls `done`, if any.
@@ -205,7 +199,6 @@ class DurableDirectory {
 
   const DurableOptions options_;
   FileSystem& files_;
-  const absl::Time opened_ = RealClock().Now();
   std::unique_ptr<FileLock> lock_;
   StripeStore stripes_;          // of several servers: this one's
   CheckpointStore checkpoints_;  // after Open(), only the executor's thread uses it

@@ -30,16 +30,19 @@ class Census {
   // step before, if it is the next one, else that of all.
   void BeginStep(Step step);
 
+  // The open sessions.
   uint32_t open(SessionRole role) const { return totals_[Place(role)].open; }
+  // The names that have an open session, or that joined in this incarnation and have gone.
   uint32_t known(SessionRole role) const { return totals_[Place(role)].known; }
   const WorkerCounts& workers() const { return workers_; }
 
   // The workers that take part in the current step, and those of them that have not contributed.
   uint32_t members() const { return members_; }
   uint32_t missing() const { return static_cast<uint32_t>(missing_.size()); }
-  absl::optional<Rank> first_missing() const;
+  absl::optional<Rank> first_missing() const;  // the lowest rank of these
   // Whether the latest push of each open worker is part of the current step, or it takes part from
-  // a later step on.
+  // a later step on. With a journal these pushes are answered after the step, so no further
+  // contribution comes before it.
   bool all_wait() const { return waiting_ == open(SessionRole::kWorker); }
   // The names that have contributed to the current step, also those that have gone or that another
   // process has taken; and those whose latest push is part of it.

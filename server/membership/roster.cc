@@ -118,8 +118,9 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   sessions_.Restore(checkpoint.workers, checkpoint.forgot_workers, checkpoint.step, now);
   if (checkpoint.launched_workers > 0) launched_workers_ = checkpoint.launched_workers;
   earlier_launches_ = checkpoint.earlier_launches;
-  had_workers_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
-  const bool knows_all = sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
+  had_workers_ = sessions_.census().open(SessionRole::kWorker) > 0;
+  const bool knows_all =
+      sessions_.census().known(SessionRole::kWorker) >= options_.expected_workers;
   if (checkpoint.step > Step() || (options_.goes_on && knows_all)) ResumeTraining();
   resumes_ = checkpoint.step > Step();
   observers_ = checkpoint.observers;
@@ -145,12 +146,8 @@ void Roster::BeginLaunch() {
 
 void Roster::ResumeTraining() {
   ended_before_ = finished_ = has_finished_ = false;
-  started_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
+  started_ = sessions_.census().open(SessionRole::kWorker) > 0;
   had_workers_ = had_workers_ || started_;
-}
-
-absl::Status Roster::RenewLease(SessionId session, absl::Time now) {
-  return sessions_.NoteSeen(session, now);
 }
 
 void Roster::MarkLost(SessionId session, absl::Time now) {
@@ -209,11 +206,11 @@ void Roster::Update(absl::Time now, Completions* completions) {
     // If no recovered worker came back in time, the job is over, or this is a new launch, which
     // waits for its workers.
     const bool over = options_.goes_on && had_workers_;
-    if (sessions_.CountAlive(SessionRole::kWorker) == 0) started_ = over;
+    if (sessions_.census().open(SessionRole::kWorker) == 0) started_ = over;
     return;
   }
   if (started_) return;
-  const bool complete = sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
+  const bool complete = sessions_.census().known(SessionRole::kWorker) >= options_.expected_workers;
   const bool gone = resumes_ && sessions_.AllAreGoneSince(now - options_.lease);
   timed_out_ = !complete && !gone && now - *first_join_ >= StartTimeout();
   started_ = complete || gone || timed_out_;
@@ -221,7 +218,7 @@ void Roster::Update(absl::Time now, Completions* completions) {
 
 uint32_t Roster::CountLate() const {
   if (!timed_out_) return 0;
-  const uint32_t known = sessions_.CountKnown(SessionRole::kWorker);
+  const uint32_t known = sessions_.census().known(SessionRole::kWorker);
   return std::max(options_.expected_workers, known) - known;
 }
 
@@ -232,8 +229,9 @@ absl::Duration Roster::StartTimeout() const {
 }
 
 bool Roster::IsOver(absl::Time now) const {
-  const bool lost =
-      options_.start_timeout == absl::InfiniteDuration() && sessions_.AllWorkersWereLost();
+  const uint32_t evicted = sessions_.census().workers().evicted;
+  const bool lost = options_.start_timeout == absl::InfiniteDuration() && evicted > 0 &&
+                    evicted == sessions_.census().known(SessionRole::kWorker);
   return (started_ || ended_before_ || lost) &&
          !sessions_.AnyMayContinue(SessionRole::kWorker, now);
 }
@@ -260,27 +258,27 @@ void Roster::CheckFinished(Step step, absl::Time now, Completions* completions) 
 StepProgress Roster::Progress() const {
   StepProgress progress;
   progress.started = started_;
-  progress.members = sessions_.CountMembers();
-  progress.missing = sessions_.CountMissing();
-  progress.joining = sessions_.CountAlive(SessionRole::kWorker) - progress.members;
+  progress.members = sessions_.census().members();
+  progress.missing = sessions_.census().missing();
+  progress.joining = sessions_.census().open(SessionRole::kWorker) - progress.members;
   if (!started_) {
-    const uint32_t known = sessions_.CountKnown(SessionRole::kWorker);
+    const uint32_t known = sessions_.census().known(SessionRole::kWorker);
     progress.absent = std::max(options_.expected_workers, known) - known;
     progress.missing += progress.absent;
   }
   // Workers that have not joined have made no push.
-  progress.slowest = started_ ? sessions_.SlowestClock() : 0;
+  progress.slowest = started_ ? sessions_.census().slowest_clock() : 0;
   return progress;
 }
 
 absl::optional<Rank> Roster::FirstMissing() const {
-  return started_ ? sessions_.FirstMissing() : Rank();
+  return started_ ? sessions_.census().first_missing() : Rank();
 }
 
 void Roster::Describe(ShardStatus* state) const {
-  state->workers = sessions_.CountAlive(SessionRole::kWorker);
-  state->worker_counts = sessions_.CountWorkers();
-  state->observers = sessions_.CountAlive(SessionRole::kObserver);
+  state->workers = sessions_.census().open(SessionRole::kWorker);
+  state->worker_counts = sessions_.census().workers();
+  state->observers = sessions_.census().open(SessionRole::kObserver);
   state->ended_before = ended_before();
   if (layout_ == nullptr) return;
   state->optimizer = optimizer_;

@@ -68,9 +68,6 @@ class Roster {
   // before, that launch is over, too.
   void BeginLaunch();
 
-  // Renews the session's lease. UNKNOWN_SESSION if the session is not open.
-  absl::Status RenewLease(SessionId session, absl::Time now);
-
   // Marks a session whose connection broke as lost; its lease begins to run. Ignores unknown
   // sessions.
   void MarkLost(SessionId session, absl::Time now);

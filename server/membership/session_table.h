@@ -99,7 +99,8 @@ class SessionTable {
 
   // The open sessions that were last seen at `deadline` or before.
   std::vector<SessionId> SilentSince(absl::Time deadline) const;
-  // Notes that the session was seen, if its connection stands. UNKNOWN_SESSION if it is not open.
+  // Renews the session's lease: notes that it was seen, if its connection stands. UNKNOWN_SESSION
+  // if it is not open.
   absl::Status NoteSeen(SessionId session, absl::Time now);
   // Notes that the session, if it is open, waited for this server from `begin` to `end`.
   void NoteServed(SessionId session, absl::Time begin, absl::Time end);
@@ -116,11 +117,6 @@ class SessionTable {
 
   // Whether a worker has left in good order.
   bool AnyWorkerLeft() const;
-  // Whether workers have joined, and the server has evicted all of them.
-  bool AllWorkersWereLost() const {
-    const uint32_t lost = census_.workers().evicted;
-    return lost > 0 && lost == CountKnown(SessionRole::kWorker);
-  }
   // Whether workers have joined in this incarnation, all have gone, and none was seen after
   // `deadline`.
   bool AllAreGoneSince(absl::Time deadline) const;
@@ -130,20 +126,7 @@ class SessionTable {
   std::vector<std::string> Observers() const;
   // Whether one of that role MayContinue().
   bool AnyMayContinue(SessionRole role, absl::Time now) const;
-  // The number of open sessions.
-  uint32_t CountAlive(SessionRole role) const { return census_.open(role); }
-  // The number of names that have an open session, or that joined in this incarnation and have
-  // gone.
-  uint32_t CountKnown(SessionRole role) const { return census_.known(role); }
-  WorkerCounts CountWorkers() const { return census_.workers(); }
-  // The workers that take part in the current step.
-  uint32_t CountMembers() const { return census_.members(); }
-  // Those of them that have not contributed to it.
-  uint32_t CountMissing() const { return census_.missing(); }
-  // The lowest rank of these.
-  absl::optional<Rank> FirstMissing() const { return census_.first_missing(); }
-  // See Census.
-  uint64_t SlowestClock() const { return census_.slowest_clock(); }
+  const Census& census() const { return census_; }
   // Ends the excuse of a worker that pushes again. Its clock continues at that of the slowest.
   void Readmit(const SessionRecord& record);
   // Sets all clocks to 0.
@@ -154,10 +137,6 @@ class SessionTable {
   // The first `most` records of workers whose names are greater than `name`, in order of name.
   std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;
   ObserverPlaces PlacesFor(const std::string& observer) const;
-  // Whether the latest push of each open worker is part of the current step, or it takes part from
-  // a later step on. With a journal these pushes are answered after the step, so no further
-  // contribution comes before it.
-  bool AllWait() const { return census_.all_wait(); }
   // Calls LeaveOut() of each record for the current step.
   void LeaveOut();
   // The records of names that have contributed to the current step, reduced by OnlyOf(), in order

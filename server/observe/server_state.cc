@@ -10,21 +10,21 @@
 #include "common/wire/encoding.h"
 #include "common/wire/messages.h"
 #include "common/wire/versions.h"
+#include "common/wire/words.h"
 
 namespace sluice {
 namespace {
 
-constexpr std::pair<Phase, v1::ServerPhase> kPhases[] = {
+constexpr Word<Phase, v1::ServerPhase> kPhases[] = {
     {Phase::kWaitingForWorkers, v1::WAITING_FOR_WORKERS},
     {Phase::kTraining, v1::TRAINING},
     {Phase::kFinished, v1::FINISHED},
     {Phase::kDraining, v1::DRAINING}};
-constexpr std::pair<Presence, v1::WorkerPresence> kPresences[] = {
-    {Presence::kPresent, v1::PRESENT},
-    {Presence::kLost, v1::LOST},
-    {Presence::kLeft, v1::LEFT},
-    {Presence::kEvicted, v1::EVICTED}};
-constexpr std::pair<WarningKind, v1::WarningKind> kWarnings[] = {
+constexpr Word<Presence, v1::WorkerPresence> kPresences[] = {{Presence::kPresent, v1::PRESENT},
+                                                             {Presence::kLost, v1::LOST},
+                                                             {Presence::kLeft, v1::LEFT},
+                                                             {Presence::kEvicted, v1::EVICTED}};
+constexpr Word<WarningKind, v1::WarningKind> kWarnings[] = {
     {WarningKind::kNotFinite, v1::NOT_FINITE},
     {WarningKind::kParametersGrow, v1::PARAMETERS_GROW},
     {WarningKind::kLossRises, v1::LOSS_RISES},
@@ -34,14 +34,6 @@ constexpr std::pair<WarningKind, v1::WarningKind> kWarnings[] = {
     {WarningKind::kWentBack, v1::WENT_BACK},
     {WarningKind::kWorkersLate, v1::WORKERS_LATE},
     {WarningKind::kTooFewWorkers, v1::TOO_FEW_WORKERS}};
-
-template <typename Ours, typename Theirs, size_t kCount>
-Theirs MessageOf(const std::pair<Ours, Theirs> (&words)[kCount], Ours ours) {
-  for (const auto& [known, message] : words) {
-    if (known == ours) return message;
-  }
-  return Theirs();
-}
 
 v1::PushCounters CountersToProto(const PushCounters& counters) {
   v1::PushCounters message;
@@ -122,7 +114,7 @@ v1::StalenessRules RulesToProto(const StalenessRules& rules) {
 
 v1::TrainingWarning WarningToProto(const TrainingWarning& warning) {
   v1::TrainingWarning message;
-  message.set_kind(MessageOf(kWarnings, warning.kind));
+  message.set_kind(ToTheirs(kWarnings, warning.kind));
   message.set_since(warning.since.value());
   if (warning.over.has_value()) message.set_over(warning.over->value());
   message.set_text(warning.text);
@@ -188,12 +180,11 @@ v1::LastMeasurement MeasuredToProto(const MeasurementStatus& measured) {
 }
 
 // What the job waits for this server to do.
-std::string AwaitedOf(const ServerStatus& server, Step step) {
+std::string AwaitedOf(const ServerStatus& server, bool has_order, Step step) {
   if (!server.connected) {
     return server.unchanged.has_value() ? "to connect again to the first server" : "to come";
   }
-  if (!server.awaited.has_value()) return "";
-  return absl::StrCat("to carry out an order of step ", step.Next().value());
+  return !has_order ? "" : absl::StrCat("to carry out an order of step ", step.Next().value());
 }
 
 v1::TableState TableToProto(const TableSpec& table, const OptimizerOptions& optimizer,
@@ -226,7 +217,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
   message.set_version(kVersion);
   message.set_job_id(state.job_id);
   message.set_incarnation(state.incarnation.value());
-  message.set_phase(MessageOf(kPhases, state.phase));
+  message.set_phase(ToTheirs(kPhases, state.phase));
   message.set_step(state.step.value());
   *message.mutable_consistency() = ToProto(state.consistency);
   if (state.optimizer != nullptr) {
@@ -293,7 +284,7 @@ v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state,
                    const std::set<SessionId>& pulling) {
   v1::Worker message;
   message.set_worker(record.worker);
-  message.set_presence(MessageOf(kPresences, record.presence));
+  message.set_presence(ToTheirs(kPresences, record.presence));
   message.set_host(record.host);
   message.set_pid(record.pid);
   message.set_push_encoding(record.push_encoding);
@@ -338,8 +329,11 @@ std::vector<v1::Server> ServersToProto(const ShardStatus& state) {
     if (server.unchanged.has_value()) *shown.mutable_since() = ToProto(*server.unchanged);
     shown.set_wire_bytes_received(server.figures.wire_bytes_received);
     shown.set_wire_bytes_sent(server.figures.wire_bytes_sent);
-    shown.set_awaited(AwaitedOf(server, state.step));
-    const auto& since = server.connected ? server.awaited : server.unchanged;
+    const absl::optional<AwaitedHolder>& order = state.awaited_holder;
+    const bool has_order = order.has_value() && order->server == i;
+    shown.set_awaited(AwaitedOf(server, has_order, state.step));
+    auto since = server.connected ? absl::nullopt : server.unchanged;
+    if (server.connected && has_order) since = state.now - order->since;
     if (since.has_value()) *shown.mutable_awaited_since() = ToProto(*since);
   }
   return servers;

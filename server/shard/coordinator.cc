@@ -89,7 +89,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   const auto record = roster_.Join(request, std::move(listener), at_once ? now : now.Next(),
                                    running_.Now(), completions);
   if (!record.ok()) return record.status();
-  if (opens) OpenModel();
+  if (opens) TakePolicy();
   GoDown(watch_.OnWorkers(completions), completions);
   welcome.session = (*record)->session;
   welcome.job_id = options_.job_id;
@@ -115,24 +115,15 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   return welcome;
 }
 
-void Coordinator::OpenModel() {
-  admission_.Open(InFlightCapacity(*roster_.layout(), options_, settings_.consistency()));
-  ChooseStalenessRules();
-}
-
-void Coordinator::FitInFlightLimit() {
-  if (!has_model()) return;
-  admission_.SetLimit(InFlightCapacity(*roster_.layout(), options_, settings_.consistency()));
-}
-
-void Coordinator::ChooseStalenessRules() {
+void Coordinator::TakePolicy() {
   if (!has_model()) return;
   rules_ = ChooseRules(settings_.consistency(), roster_.optimizer());
+  admission_.SetLimit(InFlightCapacity(*roster_.layout(), options_, settings_.consistency()));
 }
 
 absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session,
                                             const absl::optional<StepMeasurement>& measurement) {
-  const absl::Status renewed = roster_.RenewLease(session, running_.Now());
+  const absl::Status renewed = roster_.sessions().NoteSeen(session, running_.Now());
   if (!renewed.ok()) return renewed;
   if (measurement.has_value()) {
     const absl::Status valid = CheckMeasurement(*measurement, step_.number());
@@ -183,7 +174,7 @@ void Coordinator::NoteWhoIsServed() {
   const absl::Time now = running_.Now();
   const absl::Time before = std::exchange(ticked_, now);
   for (const SessionId session : admission_.TakeHeard()) {
-    roster_.RenewLease(session, now).IgnoreError();
+    roster_.sessions().NoteSeen(session, now).IgnoreError();
   }
   for (const SessionId session : admission_.Served()) {
     roster_.sessions().NoteServed(session, before, now);
@@ -222,7 +213,7 @@ void Coordinator::GoDown(const absl::Status& why, Completions* completions) {
 }
 
 bool Coordinator::Suspend(const absl::Status& why, Completions* completions) {
-  const bool anybody = roster_.sessions().CountAlive(SessionRole::kWorker) > 0;
+  const bool anybody = roster_.sessions().census().open(SessionRole::kWorker) > 0;
   if (draining() || roster_.finished() || !anybody) return false;
   serving_ = why;
   Settle(completions);
@@ -291,7 +282,9 @@ PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, Admissio
   if (!initialized()) acceptable = NotInitializedError();
   if (!journal_error_.ok()) acceptable = journal_error_;
   if (draining()) acceptable = serving_;
-  if (acceptable.ok()) roster_.RenewLease(acceptable->session, running_.Now()).IgnoreError();
+  if (acceptable.ok()) {
+    roster_.sessions().NoteSeen(acceptable->session, running_.Now()).IgnoreError();
+  }
   const PushId id = admission_.Begin(acceptable, std::move(start), std::move(cancel), completions);
   Settle(completions);
   return admission_.Waits(id) ? id : PushId();
@@ -306,7 +299,7 @@ void Coordinator::AbandonPush(SessionId session, uint64_t bytes, Abandoned why,
 
 void Coordinator::Queue(Arrival arrival) {
   bytes_received_ += arrival.bytes;
-  roster_.RenewLease(arrival.header.session, running_.Now()).IgnoreError();
+  roster_.sessions().NoteSeen(arrival.header.session, running_.Now()).IgnoreError();
   admission_.Queue(std::move(arrival));
 }
 

@@ -147,9 +147,7 @@ class Coordinator {
 
  private:
   bool has_model() const { return roster_.layout() != nullptr; }  // a worker has joined
-  void OpenModel();
-  void ChooseStalenessRules();  // at the start, and when the policy changed
-  void FitInFlightLimit();      // when the policy changed
+  void TakePolicy();  // once the model is known, and when the policy has changed
   void RestoreSettings(const Consistency& consistency, absl::optional<double> learning_rate);
   void AdoptSettings(Completions* completions);
   bool BeginsToSaveEnd();

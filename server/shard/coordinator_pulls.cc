@@ -54,7 +54,7 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
 }
 
 PullId Coordinator::Pull(const PullRequest& request, PullCallback done, Completions* completions) {
-  roster_.RenewLease(request.session, running_.Now()).IgnoreError();
+  roster_.sessions().NoteSeen(request.session, running_.Now()).IgnoreError();
   const PullId id = pulls_.Add(request, std::move(done));
   ServePulls(completions);
   return pulls_.Waits(id) ? id : PullId();

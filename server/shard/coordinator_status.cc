@@ -96,7 +96,7 @@ void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
   RestoreSettings(checkpoint.consistency, checkpoint.learning_rate);
   step_.Restore(checkpoint.step);
   roster_.Restore(checkpoint, running_.Now());
-  OpenModel();
+  TakePolicy();
   initialized_ = true;
   times_.initialized = running_.Now();
 }
@@ -113,8 +113,7 @@ void Coordinator::Replay(const StepRecord& record) {
     incarnations_ = IncarnationHistory(record.incarnation, incarnations_, step_.number());
   }
   RestoreSettings(record.terms.consistency, record.learning_rate);
-  ChooseStalenessRules();
-  FitInFlightLimit();
+  TakePolicy();
   step_.Restore(record.step);
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {

@@ -29,7 +29,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   action.terms.gap_aware = rules_.gap_aware;
   action.terms.ordered_momentum = rules_.ordered_momentum;
   if (rules_.ordered_momentum || rules_.divided_momentum) {
-    action.terms.workers = std::max(roster_.sessions().CountMembers(), 1u);
+    action.terms.workers = std::max(roster_.sessions().census().members(), 1u);
   }
   if (rules_.divided_momentum) {
     action.terms.momentum_divisor =
@@ -61,7 +61,7 @@ bool Coordinator::BeginsToSaveEnd() {
   if (!roster_.IsOver(running_.Now())) end_ = End::kUnsaved;
   if (end_ != End::kUnsaved || !AwaitsEnd()) return false;
   end_ = End::kSaving;
-  end_was_observed_ = roster_.sessions().CountAlive(SessionRole::kObserver) > 0;
+  end_was_observed_ = roster_.sessions().census().open(SessionRole::kObserver) > 0;
   return true;
 }
 
@@ -78,8 +78,7 @@ absl::Duration Coordinator::SinceFirstGradient() const {
 
 void Coordinator::AdoptSettings(Completions* completions) {
   if (!step_.contributions().empty() || !settings_.Adopt()) return;
-  ChooseStalenessRules();
-  FitInFlightLimit();
+  TakePolicy();
   roster_.sessions().ResetClocks();
   pulls_.NoteAll();
   roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},

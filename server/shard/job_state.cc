@@ -41,4 +41,16 @@ void JobState::AnswerIfEndIsSaved(Completions* completions) {
   }
 }
 
+bool JobState::AwaitOthers(bool (ReplicaGroup::*over)() const, absl::Duration longest) {
+  if (pump != nullptr) {
+    mu.Unlock();
+    pump([this, over] {
+      absl::MutexLock lock(&mu);
+      return (others.*over)();
+    });
+    mu.Lock();
+  }
+  return mu.AwaitWithTimeout(absl::Condition(&others, over), longest);
+}
+
 }  // namespace sluice

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -35,8 +36,15 @@ struct JobState {
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Answers `await_end` if the end of training is saved, or cannot be, or takes too long.
   void AnswerIfEndIsSaved(Completions* completions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Waits for the other servers until `over`, at most so long. Returns `over`.
+  bool AwaitOthers(bool (ReplicaGroup::*over)() const,
+                   absl::Duration longest = absl::InfiniteDuration())
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   const Clock& clock;
+  // For tests; see Shard::Lead(). Set before several threads use the shard.
+  using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
+  Pump pump;
   mutable absl::Mutex mu;
   ReplicaGroup others ABSL_GUARDED_BY(mu);
   Coordinator coordinator ABSL_GUARDED_BY(mu);

@@ -100,7 +100,7 @@ class ReplicaGroup {
   void OnReport(uint32_t replica, const LoadedReport& report);
   // UNAVAILABLE names a server that has not loaded its stripe yet.
   absl::Status CheckLoaded() const;
-  bool IsLoaded() const { return loading_.empty(); }
+  bool IsLoaded() const { return loading_.empty() || stopped(); }  // also after Stop()
   // Of the others, once they have loaded.
   const LeastJournaled& least_journaled() const { return least_journaled_; }
   // Returns what the other servers save; null without links.

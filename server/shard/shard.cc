@@ -229,8 +229,7 @@ std::string Shard::NameOf(SessionId session) const {
 void Shard::Lead(std::vector<ReplicaLink*> links, Pump pump) {
   absl::MutexLock lock(&job_.mu);
   leads_ = !links.empty();
-  pump_ = pump;
-  steps_.SetPump(std::move(pump));
+  job_.pump = std::move(pump);
   job_.others.Lead(std::move(links));
 }
 
@@ -252,8 +251,6 @@ void Shard::DescribeServers(ShardStatus* status) const {
   if (tables != nullptr) own.figures.tables = tables->Describe();
   const Stripes stripes(status->elements, static_cast<uint32_t>(servers.size()));
   for (uint32_t i = 0; i < servers.size(); ++i) servers[i].elements = stripes.SizeOf(i);
-  const absl::optional<AwaitedHolder>& awaited = status->awaited_holder;
-  if (awaited.has_value()) servers[awaited->server].awaited = status->now - awaited->since;
 }
 
 void Shard::OnReport(uint32_t replica, const ReplicaReport& report) {
@@ -342,15 +339,8 @@ absl::Status Shard::Restore(const ShardCheckpoint& checkpoint, const Incarnation
 }
 
 absl::StatusOr<LeastJournaled> Shard::AwaitLoaded() {
-  const auto over = [this] {
-    absl::MutexLock lock(&job_.mu);
-    return job_.others.IsLoaded() || job_.others.stopped();
-  };
-  if (pump_ != nullptr) pump_(over);
-  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu) {
-    return job_.others.IsLoaded() || job_.others.stopped();
-  };
-  absl::MutexLock lock(&job_.mu, absl::Condition(&is_over));
+  absl::MutexLock lock(&job_.mu);
+  job_.AwaitOthers(&ReplicaGroup::IsLoaded);
   if (job_.others.stopped()) return job_.others.why_stopped();
   return job_.others.least_journaled();
 }

@@ -71,7 +71,7 @@ class Shard final : public ParameterStore {
   // Leads the replicas on the other servers: link i goes to replica i + 1. The links outlive the
   // shard. Once, before all other methods. `pump` is for tests: it replaces the wait for replicas,
   // and returns when `until` is true.
-  using Pump = StepLoop::Pump;
+  using Pump = JobState::Pump;
   void Lead(std::vector<ReplicaLink*> links, Pump pump = nullptr);
   void OnReport(uint32_t replica, const ReplicaReport& report);  // `replica`: from 1
   // Where Describe() learns of all servers, if there are several. Once, before the server listens.
@@ -229,8 +229,7 @@ class Shard final : public ParameterStore {
   JobState job_;
   StepLoop steps_;
   PushCalls pushes_;
-  bool leads_ = false;  // there are other servers
-  Pump pump_;
+  bool leads_ = false;                                  // there are other servers
   std::function<std::vector<ServerStatus>()> servers_;  // or null
   Recovery recovery_ ABSL_GUARDED_BY(job_.mu) = Recovery::kDone;
 };

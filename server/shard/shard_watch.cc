@@ -28,12 +28,12 @@ AdviceFacts ShardWatch::FactsForAdvice() const {
   return facts;
 }
 
-uint32_t ShardWatch::CountWorkers() const { return shard_.roster.sessions().CountMembers(); }
+uint32_t ShardWatch::CountWorkers() const { return shard_.roster.sessions().census().members(); }
 
 absl::Status ShardWatch::OnWorkers(Completions* completions) {
   const Step step = shard_.step.number();
   const Roster& roster = shard_.roster;
-  const WorkerCounts now = roster.sessions().CountWorkers();
+  const WorkerCounts now = roster.sessions().census().workers();
   const uint32_t expected = shard_.options.expected_workers;
   watch_.OnWorkers(step, now);
   watch_.OnLate(step, roster.CountLate(), expected);

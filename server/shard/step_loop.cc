@@ -204,17 +204,9 @@ std::vector<StripeReport> StepLoop::CarryOnAll(const StepOrder& order, absl::Dur
     job_.others.Order(order, job_.clock.Now());
   }
   const StripeReport own = stripe_.Carry(order);
-  {
-    absl::MutexLock lock(&job_.mu);
-    job_.others.OnReport(0, own);
-  }
-  const auto may_go_on = [this] {
-    absl::MutexLock lock(&job_.mu);
-    return job_.others.MayGoOn();
-  };
-  if (pump_ != nullptr) pump_(may_go_on);
   CompletingLock lock(&job_.mu);
-  if (!job_.mu.AwaitWithTimeout(absl::Condition(&job_.others, &ReplicaGroup::MayGoOn), longest)) {
+  job_.others.OnReport(0, own);
+  if (!job_.AwaitOthers(&ReplicaGroup::MayGoOn, longest)) {
     job_.others.Stop(absl::UnavailableError("another server does not answer"), lock.completions());
   }
   return job_.others.TakeCarried();

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -37,13 +36,10 @@ namespace sluice {
 // several servers and a directory, other threads may call Advance() then; see Shard.
 class StepLoop {
  public:
-  using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
-
   // All outlive it; `trace` may be null.
   StepLoop(JobState& job, ServerStripe& stripe, Executors& executors, Trace* trace,
            const SpanListener& on_span);
 
-  void SetPump(Pump pump) { pump_ = std::move(pump); }  // see Shard::Lead()
   void SetStepListener(std::function<void(Step)> listener) { step_listener_ = std::move(listener); }
   void SetJournal(StepJournal* journal);
   void KeepRemovedRows() { keeps_removed_rows_ = true; }  // checkpoints will need them
@@ -91,7 +87,6 @@ class StepLoop {
   ServerStripe& stripe_;
   Executors& executors_;
   Trace* const trace_;
-  Pump pump_;
   std::function<void(Step)> step_listener_;
   bool journals_ = false;
   bool keeps_removed_rows_ = false;

@@ -45,8 +45,6 @@ struct ServerStatus {
   // How long `connected` has had its value; absent if the server has not come yet. Of the leader:
   // the time since its incarnation began.
   absl::optional<absl::Duration> unchanged;
-  // How long the current step has waited for it to carry out an order; absent if it does not.
-  absl::optional<absl::Duration> awaited;
 };
 
 }  // namespace sluice

@@ -25,7 +25,7 @@ MUTANTS = {
     "draining_keeps_pushes_waiting": ("admission", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
     "evicted_stays_member": ("membership", "evicted.presence = Presence::kEvicted;", "evicted.presence = Presence::kLost;"),
     "evicted_worker_not_awaited": ("membership", "evicted.awaited_until = now + options_.lease;", ""),
-    "expected_workers_not_awaited_again": ("membership", "if (sessions_.CountAlive(SessionRole::kWorker) == 0) started_ = over;", "(void)over;"),
+    "expected_workers_not_awaited_again": ("membership", "if (sessions_.census().open(SessionRole::kWorker) == 0) started_ = over;", "(void)over;"),
     "fewer_answers_kept": ("state", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
     "fifth_push_waits": ("admission", "found->second < kMostWaiting", "found->second <= kMostWaiting"),
     "gone_workers_keep_their_index": ("membership", "[[other_worker && record.alive()]]) taken", "other_worker"),
@@ -118,7 +118,7 @@ MUTANTS = {
     "saved_rows_not_read_from_disk": ("tables", "if (found.back().on_disk) [[on_disk.push_back(PlaceOf(ids[i], to));]]", ""),
     "stripes_not_loaded": ("shard", "job_.others.Load({SourceOf(checkpoint), begins});", ""),
     # Journals.
-    "all_waiting_completes_no_step": ("admission", "progress.all_wait = holds_contributors_ && roster_.sessions().AllWait();", "progress.all_wait = false;"),
+    "all_waiting_completes_no_step": ("admission", "progress.all_wait = holds_contributors_ && roster_.sessions().census().all_wait();", "progress.all_wait = false;"),
     "answered_before_all_disks": ("shard", "admission_.AnswerUpTo([[std::min(durable_.value_or(step_.number()), step_.number())]], completions);", "step_.number()"),
     "begin_of_journal_not_sent": ("shard", "job_.others.Send(BeginJournal{options_.incarnation});", ""),
     "contributors_not_repeated": ("shard", "roster_.sessions().RestoreWorker(worker, record.step, running_.Now());", ""),

@@ -71,13 +71,13 @@ TEST_F(DurableDirectoryTest, ALifeBeginsThoughThereIsNoRoomForTheNameOfItsJob) {
 TEST_F(DurableDirectoryTest, KnowsWhenItSavedACheckpointLast) {
   Life life(options_, files_);
   life.world().Start({"a"});
-  const absl::Time opened = life.directory().saved_at();
+  EXPECT_FALSE(life.directory().last_saved().has_value());
   ASSERT_THAT(SaveCheckpointAndWait(life.world().shard(), life.directory()), IsOk());
-  const absl::Time saved = life.directory().saved_at();
-  EXPECT_GT(saved, opened);
+  const absl::optional<LastSaved> saved = life.directory().last_saved();
+  ASSERT_TRUE(saved.has_value());
   files_.SetRoom(0);
   EXPECT_FALSE(SaveCheckpointAndWait(life.world().shard(), life.directory()).ok());
-  EXPECT_EQ(life.directory().saved_at(), saved);
+  EXPECT_EQ(life.directory().last_saved()->at, saved->at);
 }
 
 // The names of a killed server's files are synced before the next one removes any: else the machine

@@ -63,7 +63,7 @@ class RosterWorld {
   void Pass(absl::Duration duration) {
     now += duration;
     for (const SessionRecord& record : roster.sessions().Records()) {
-      roster.RenewLease(record.session, now).IgnoreError();
+      roster.sessions().NoteSeen(record.session, now).IgnoreError();
     }
     Update();
   }
@@ -104,7 +104,7 @@ class RosterWorld {
     }
     return "deserted";
   }
-  uint32_t workers() const { return roster.sessions().CountAlive(SessionRole::kWorker); }
+  uint32_t workers() const { return roster.sessions().census().open(SessionRole::kWorker); }
 
   absl::Time now = kStart;
   std::vector<std::string> told;
@@ -282,9 +282,9 @@ TEST(RosterTest, KeepsALostWorkersPlaceUntilItsLeaseEnds) {
   RosterWorld world(Options(1));
   world.roster.MarkLost(world.Join("a"), world.now);
   world.Pass(absl::Seconds(10) - absl::Nanoseconds(1));
-  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 1u);
+  EXPECT_EQ(world.roster.sessions().census().open(SessionRole::kWorker), 1u);
   world.Pass(absl::Nanoseconds(1));
-  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 0u);
+  EXPECT_EQ(world.roster.sessions().census().open(SessionRole::kWorker), 0u);
 }
 
 TEST(RosterTest, EvictsAPresentWorkerThatIsSilentForItsLease) {
@@ -292,7 +292,7 @@ TEST(RosterTest, EvictsAPresentWorkerThatIsSilentForItsLease) {
   const SessionId a = world.Join("a");
   world.Join("b");
   world.PassInSilence(absl::Seconds(10) - absl::Nanoseconds(1));
-  EXPECT_THAT(world.roster.RenewLease(a, world.now), IsOk());
+  EXPECT_THAT(world.roster.sessions().NoteSeen(a, world.now), IsOk());
   EXPECT_THAT(world.told, IsEmpty());
   world.PassInSilence(absl::Nanoseconds(1));
   EXPECT_THAT(world.told, ElementsAre("b evicted 0"));
@@ -307,7 +307,7 @@ TEST(RosterTest, EvictsASilentObserverToo) {
   world.Observe("o");
   world.PassInSilence(absl::Seconds(10));
   EXPECT_THAT(world.told, ElementsAre("a evicted 0", "o evicted 0"));
-  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kObserver), 0u);
+  EXPECT_EQ(world.roster.sessions().census().open(SessionRole::kObserver), 0u);
 }
 
 TEST(RosterTest, AWordFromALostWorkerDoesNotProlongItsLease) {
@@ -315,10 +315,10 @@ TEST(RosterTest, AWordFromALostWorkerDoesNotProlongItsLease) {
   const SessionId a = world.Join("a");
   world.roster.MarkLost(a, world.now);
   world.Pass(absl::Seconds(5));
-  EXPECT_THAT(world.roster.RenewLease(a, world.now), IsOk());
+  EXPECT_THAT(world.roster.sessions().NoteSeen(a, world.now), IsOk());
   world.Pass(absl::Seconds(5));
   EXPECT_EQ(world.workers(), 0u);
-  EXPECT_THAT(world.roster.RenewLease(a, world.now),
+  EXPECT_THAT(world.roster.sessions().NoteSeen(a, world.now),
               IsError(Reason::kUnknownSession, HasSubstr("session 1")));
   EXPECT_THAT(world.told, IsEmpty());  // its connection broke
 }
@@ -416,7 +416,7 @@ TEST(RosterTest, IgnoresTheLossOfASessionThatWasReplaced) {
   world.roster.MarkLost(first, world.now);
   world.roster.MarkLost(SessionId(99), world.now);
   world.Pass(absl::Seconds(10));
-  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 1u);
+  EXPECT_EQ(world.roster.sessions().census().open(SessionRole::kWorker), 1u);
 }
 
 TEST(RosterTest, LetsASessionLeaveOnce) {
@@ -544,7 +544,7 @@ TEST(RosterTest, IsNotFinishedWhileALostOrEvictedWorkerMayReturn) {
   world.roster.MarkLost(world.Join("a"), world.now);
   EXPECT_THAT(world.CheckFinished(9), IsEmpty());
   world.Pass(absl::Seconds(10));
-  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 0u);
+  EXPECT_EQ(world.roster.sessions().census().open(SessionRole::kWorker), 0u);
   world.Pass(absl::Seconds(9));
   EXPECT_THAT(world.CheckFinished(9), IsEmpty());
   world.Pass(absl::Seconds(1));

@@ -113,7 +113,7 @@ TEST_F(SessionTableTest, ASecondSessionOfAWorkerReplacesTheFirst) {
   const SessionId second = Open(Worker("a")).session;
   EXPECT_THAT(table_.Find(first), IsError(Reason::kUnknownSession, HasSubstr("join anew")));
   EXPECT_EQ((*table_.Find(second))->worker, "a");
-  EXPECT_EQ(table_.CountKnown(SessionRole::kWorker), 1u);
+  EXPECT_EQ(table_.census().known(SessionRole::kWorker), 1u);
 }
 
 TEST_F(SessionTableTest, ALostSessionStillSpeaksAndOneThatEndedDoesNot) {
@@ -509,23 +509,23 @@ TEST_F(SessionTableTest, AmongExcusedWorkersNobodyWaitsForAnother) {
   Set(Open(Worker("b")), &SessionRecord::clock, 3);
   Set(**table_.Find(SessionId(1)), &SessionRecord::excused, true);
   Set(**table_.Find(SessionId(2)), &SessionRecord::excused, true);
-  EXPECT_EQ(table_.SlowestClock(), 5u);
+  EXPECT_EQ(table_.census().slowest_clock(), 5u);
 }
 
 TEST_F(SessionTableTest, TheSlowestClockIsThatOfAWorkerAliveAndNotExcused) {
-  EXPECT_EQ(table_.SlowestClock(), 0u);
+  EXPECT_EQ(table_.census().slowest_clock(), 0u);
   Set(Open(Worker("a")), &SessionRecord::clock, 5);
   Set(Open(Worker("b")), &SessionRecord::clock, 3);
   Open(Observer("o"));
-  EXPECT_EQ(table_.SlowestClock(), 3u);
+  EXPECT_EQ(table_.census().slowest_clock(), 3u);
   const SessionRecord& b = **table_.Find(SessionId(2));
   Set(b, &SessionRecord::excused, true);
-  EXPECT_EQ(table_.SlowestClock(), 5u);
+  EXPECT_EQ(table_.census().slowest_clock(), 5u);
   Set(b, &SessionRecord::excused, false);
   Set(b, &SessionRecord::presence, Presence::kLost);
-  EXPECT_EQ(table_.SlowestClock(), 3u);
+  EXPECT_EQ(table_.census().slowest_clock(), 3u);
   Set(b, &SessionRecord::presence, Presence::kEvicted);
-  EXPECT_EQ(table_.SlowestClock(), 5u);
+  EXPECT_EQ(table_.census().slowest_clock(), 5u);
 }
 
 TEST_F(SessionTableTest, WhoeverJoinsLateBeginsBesideTheSlowest) {
@@ -588,11 +588,11 @@ TEST_F(SessionTableTest, CountsByRoleAndPresence) {
   Set(Open(Worker("b")), &SessionRecord::presence, Presence::kLost);
   Set(Open(Worker("c")), &SessionRecord::presence, Presence::kLeft);
   Open(Observer("o"));
-  EXPECT_EQ(table_.CountAlive(SessionRole::kWorker), 2u);
-  EXPECT_EQ(table_.CountKnown(SessionRole::kWorker), 3u);
-  EXPECT_EQ(table_.CountWorkers().open, 2u);
-  EXPECT_EQ(table_.CountAlive(SessionRole::kObserver), 1u);
-  EXPECT_EQ(table_.CountKnown(SessionRole::kObserver), 1u);
+  EXPECT_EQ(table_.census().open(SessionRole::kWorker), 2u);
+  EXPECT_EQ(table_.census().known(SessionRole::kWorker), 3u);
+  EXPECT_EQ(table_.census().workers().open, 2u);
+  EXPECT_EQ(table_.census().open(SessionRole::kObserver), 1u);
+  EXPECT_EQ(table_.census().known(SessionRole::kObserver), 1u);
 }
 
 TEST_F(SessionTableTest, CountsTheMembersOfAStepAndThoseMissingFromIt) {
@@ -600,19 +600,19 @@ TEST_F(SessionTableTest, CountsTheMembersOfAStepAndThoseMissingFromIt) {
   Set(Open(Worker("b"), 2), &SessionRecord::contributed, Step(2));
   Open(Worker("c"), 3);
   Open(Observer("o"), 2);
-  EXPECT_EQ(At(1).CountMembers(), 0u);
-  EXPECT_EQ(At(2).CountMembers(), 2u);
-  EXPECT_EQ(At(3).CountMembers(), 3u);
-  EXPECT_EQ(At(2).CountMissing(), 1u);
-  EXPECT_EQ(At(3).CountMissing(), 3u);
+  EXPECT_EQ(At(1).census().members(), 0u);
+  EXPECT_EQ(At(2).census().members(), 2u);
+  EXPECT_EQ(At(3).census().members(), 3u);
+  EXPECT_EQ(At(2).census().missing(), 1u);
+  EXPECT_EQ(At(3).census().missing(), 3u);
 }
 
 TEST_F(SessionTableTest, MissesALostWorkerAndNoneThatHasGone) {
   Set(Open(Worker("a")), &SessionRecord::presence, Presence::kLost);
   Set(Open(Worker("b")), &SessionRecord::presence, Presence::kEvicted);
   Set(Open(Worker("c")), &SessionRecord::presence, Presence::kLeft);
-  EXPECT_EQ(At(0).CountMembers(), 1u);
-  EXPECT_EQ(At(0).CountMissing(), 1u);
+  EXPECT_EQ(At(0).census().members(), 1u);
+  EXPECT_EQ(At(0).census().missing(), 1u);
 }
 
 TEST_F(SessionTableTest, AStepIsHeldUpByThoseMissingFromIt) {
@@ -668,15 +668,15 @@ TEST_F(SessionTableTest, AStepsPartsNameAnObserverThatTookAContributorsNameAsAWo
 }
 
 TEST_F(SessionTableTest, FindsTheLowestRankThatIsMissing) {
-  EXPECT_EQ(At(0).FirstMissing(), absl::nullopt);
+  EXPECT_EQ(At(0).census().first_missing(), absl::nullopt);
   Open(Asking(Worker("c"), 2));
   Open(Asking(Worker("b"), 1));
   Open(Asking(Worker("a"), 3));
   Open(Asking(Worker("d"), 0), 1);
-  EXPECT_EQ(At(0).FirstMissing(), Rank(1, "b"));
+  EXPECT_EQ(At(0).census().first_missing(), Rank(1, "b"));
   Set(**table_.Find(SessionId(2)), &SessionRecord::contributed, Step(0));
-  EXPECT_EQ(At(0).FirstMissing(), Rank(2, "c"));
-  EXPECT_EQ(At(1).FirstMissing(), Rank(0, "d"));
+  EXPECT_EQ(At(0).census().first_missing(), Rank(2, "c"));
+  EXPECT_EQ(At(1).census().first_missing(), Rank(0, "d"));
 }
 
 TEST_F(SessionTableTest, ListensToThoseThatArePresentOnly) {

@@ -136,7 +136,7 @@ TEST(ServersMessageTest, TellsWhichServerIsAwayAndWhichIsAwaited) {
   status.step = Step(7);
   status.each_server.resize(3);
   status.each_server[0].connected = true;
-  status.each_server[0].awaited = absl::Seconds(2);
+  status.awaited_holder = AwaitedHolder{0, status.now - absl::Seconds(2)};
   status.each_server[1].unchanged = absl::Seconds(9);
   const std::vector<v1::Server> servers = ServersToProto(status);
   ASSERT_THAT(servers, SizeIs(3));
