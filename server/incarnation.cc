@@ -96,18 +96,7 @@ ServerIncarnation::~ServerIncarnation() {
 }
 
 absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Start(
-    const ServerOptions& options, Trace* trace) {
-  return StartWith(options, trace, [](ServerIncarnation&) { return absl::OkStatus(); });
-}
-
-absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartAgain(
-    const ServerOptions& options, Trace* trace, const ShardStatus& left) {
-  return StartWith(options, trace,
-                   [left](ServerIncarnation& started) { return started.ContinueFrom(left); });
-}
-
-absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartWith(
-    ServerOptions options, Trace* trace, const Continue& go_on) {
+    ServerOptions options, Trace* trace, const absl::optional<ShardStatus>& left) {
   std::unique_ptr<DurableDirectory> durable;
   if (!options.durable.directory.empty()) {
     auto opened = DurableDirectory::Open(options.durable, *options.files);
@@ -120,27 +109,27 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartWith(
       new ServerIncarnation(options, std::move(durable), trace));
   const bool with_others = options.servers > 1 && made->durable_ != nullptr;
   if (with_others) made->shard_.BeginRecovery();
-  absl::Status started = with_others ? absl::OkStatus() : made->RecoverAnd(go_on);
+  absl::Status started = with_others ? absl::OkStatus() : made->Recover(left);
   if (started.ok()) started = made->Listen(options);
   if (!started.ok()) return started;
-  if (with_others) made->RecoverWithOthers(go_on);
+  if (with_others) made->RecoverWithOthers(left);
   return made;
 }
 
-absl::Status ServerIncarnation::RecoverAnd(const Continue& go_on) {
+absl::Status ServerIncarnation::Recover(const absl::optional<ShardStatus>& left) {
   if (durable_ == nullptr) return absl::OkStatus();
   absl::Status recovered;
   if (const ShardCheckpoint* const restored = durable_->restored()) {
     recovered = constants_->Restore(restored->layout->constants());
   }
-  if (recovered.ok()) recovered = Recover(*durable_, shard_);
-  return recovered.ok() ? go_on(*this) : recovered;
+  if (recovered.ok()) recovered = sluice::Recover(*durable_, shard_);
+  return recovered.ok() && left.has_value() ? ContinueFrom(*left) : recovered;
 }
 
-void ServerIncarnation::RecoverWithOthers(Continue go_on) {
-  recovering_.Run([this, go_on = std::move(go_on)] {
+void ServerIncarnation::RecoverWithOthers(const absl::optional<ShardStatus>& left) {
+  recovering_.Run([this, left] {
     if (!replicas_->AwaitAll() || !lost_replica().why.empty()) return;
-    const absl::Status recovered = RecoverAnd(go_on);
+    const absl::Status recovered = Recover(left);
     if (recovered.ok()) {
       shard_.EndRecovery();
     } else {

@@ -5,7 +5,6 @@
 #define SLUICE_SERVER_INCARNATION_H_
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "common/base/serial_executor.h"
 #include "common/net/address.h"
 #include "common/trace/trace.h"
@@ -26,7 +26,7 @@
 
 namespace sluice {
 
-// Start(), StartAgain() and Shutdown() are called by one thread, the others by any.
+// Start() and Shutdown() are called by one thread, the others by any.
 //
 // With several servers and a directory, Start() returns before the state is restored. The thread
 // sluice-recover restores it when the other servers have connected, and their directories belong
@@ -37,15 +37,12 @@ class ServerIncarnation {
   // Restores the state in options.durable.directory, if there is one, and listens on
   // options.listen, which is set. `trace`, which may be null, outlives the incarnation. Errors are
   // those of DurableDirectory::Open(), Recover() and StartGrpcServer().
-  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Start(const ServerOptions& options,
-                                                                  Trace* trace);
-  // The same, for one that goes back from the state `left`; it has a directory. It keeps the
-  // consistency rules of `left` and, if the server applies the optimizer, half of its learning
-  // rate. Workers are told of the steps that they lose. Saves a checkpoint of that; if it cannot,
-  // it only logs why.
-  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> StartAgain(const ServerOptions& options,
-                                                                       Trace* trace,
-                                                                       const ShardStatus& left);
+  //
+  // One that goes back from the state `left` has a directory. It keeps the consistency rules of
+  // `left` and, if the server applies the optimizer, half of its learning rate. Workers are told of
+  // the steps that they lose. Saves a checkpoint of that; if it cannot, it only logs why.
+  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Start(
+      ServerOptions options, Trace* trace, const absl::optional<ShardStatus>& left = absl::nullopt);
 
   // Ends the calls, then waits for the work that they have begun.
   ~ServerIncarnation();
@@ -84,13 +81,8 @@ class ServerIncarnation {
   ServerIncarnation(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
                     Trace* trace);
 
-  using Continue = std::function<absl::Status(ServerIncarnation&)>;  // called once recovered
-
-  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> StartWith(ServerOptions options,
-                                                                      Trace* trace,
-                                                                      const Continue& go_on);
-  absl::Status RecoverAnd(const Continue& go_on);
-  void RecoverWithOthers(Continue go_on);
+  absl::Status Recover(const absl::optional<ShardStatus>& left);
+  void RecoverWithOthers(const absl::optional<ShardStatus>& left);
   absl::Status ContinueFrom(const ShardStatus& left);
   absl::Status Listen(const ServerOptions& options);
   void LeadReplicas();

@@ -140,13 +140,6 @@ void Server::TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation) {
   operator_page_.Attach(incarnation_->shard(), incarnation_->durable());
 }
 
-// And its lock of the directory.
-void Server::EndIncarnation() {
-  operator_page_.Detach();
-  metrics_.Detach();
-  incarnation_ = nullptr;
-}
-
 std::unique_ptr<LivePage> Server::MakePage() const {
   LivePageOptions page;
   if (!options_.durable.directory.empty()) {

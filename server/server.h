@@ -65,7 +65,6 @@ class Server {
   std::vector<HttpRoute> MetricsRoutes();
   void BeginSpans();
   void TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation);
-  void EndIncarnation();
   std::unique_ptr<LivePage> MakePage() const;
   JobMoment Moment(const ShardStatus& state, bool going_down = false) const;
   absl::StatusOr<int> AwaitEnd();

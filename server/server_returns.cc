@@ -75,7 +75,7 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
   const absl::Status removed = durable.GoBackTo(*checkpoint);
   EndForNext();
   if (!removed.ok()) return removed;
-  auto again = ServerIncarnation::StartAgain(options_, trace_.get(), state);
+  auto again = ServerIncarnation::Start(options_, trace_.get(), state);
   if (!again.ok()) return again.status();
   TakeIncarnation(*std::move(again));
   return true;
@@ -105,11 +105,14 @@ absl::StatusOr<bool> Server::GoBackForReplica(const ReplicaLoss& loss) {
   return true;
 }
 
-// Ends an incarnation that was shut down. The next one has other session numbers.
+// Ends an incarnation that was shut down, and its lock of the directory. The next one has other
+// session numbers.
 void Server::EndForNext() {
   options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
   options_.shard.launched = Launched::kAgain;
-  EndIncarnation();
+  operator_page_.Detach();
+  metrics_.Detach();
+  incarnation_ = nullptr;
   BeginSpans();
 }
 

@@ -16,18 +16,16 @@ LONGEST_FUNCTION = 60
 LONGEST_SOURCE = 800
 # Classes that are larger, with the number of their methods. A number is lowered when methods go, and never raised.
 LARGER = {
-    "Coordinator": 68,
+    "Coordinator": 66,
     "Shard": 64,
-    "SessionTable": 56,
-    "DurableDirectory": 48,
+    "SessionTable": 48,
+    "DurableDirectory": 47,
     "ReplicaGroup": 40,
     "RowBucket": 39,
-    "Roster": 36,
-    "PushAdmission": 34,
+    "Roster": 35,
+    "PushAdmission": 33,
     "ServerStripe": 30,
     "WorkerCalls": 29,
-    "Server": 26,
-    "ServerIncarnation": 26,
 }
 THIS = "tools/linting/check_shape.py"
 LIST = f"LARGER in {THIS}"
