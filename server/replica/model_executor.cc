@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
-#include "server/optimizers/slot_names.h"
+#include "server/optimizers/optimizer.h"
 
 namespace sluice {
 namespace {
@@ -13,6 +13,18 @@ namespace {
 // Steps of models without tables keep the checksum of the vector alone.
 uint64_t Joined(uint64_t of_vector, uint64_t of_rows) {
   return Checksum(LittleEndian64(of_vector) + LittleEndian64(of_rows));
+}
+
+// For each table, the names of its rows' slots, in the order of Optimizer::slots().
+std::vector<std::vector<std::string>> RowSlotNames(const OptimizerConfig& config,
+                                                   const Layout& layout) {
+  std::vector<std::vector<std::string>> names;
+  for (const TableSpec& table : layout.tables()) {
+    names.emplace_back();
+    const auto optimizer = MakeOptimizer({OptionsFor(config, table.name)}, table.width);
+    for (const OptimizerSlot& slot : optimizer->slots()) names.back().emplace_back(slot.name);
+  }
+  return names;
 }
 
 }  // namespace

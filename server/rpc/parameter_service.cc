@@ -19,14 +19,26 @@
 #include "server/rpc/pull_rows.h"
 #include "server/rpc/push.h"
 #include "server/rpc/push_pull.h"
-#include "server/rpc/raw_calls.h"
 #include "server/rpc/session_resources.h"
 #include "server/rpc/turns.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
 namespace {
 
 using grpc::CallbackServerContext;
+
+// All its calls get their messages as bytes.
+using Rpc = v1::ParameterServer;
+using RawParameterServer = Rpc::WithRawCallbackMethod_InitializeParams<
+    Rpc::WithRawCallbackMethod_PushGradients<Rpc::WithRawCallbackMethod_PullParams<
+        Rpc::WithRawCallbackMethod_PushPull<Rpc::WithRawCallbackMethod_PullRows<
+            Rpc::WithRawCallbackMethod_PushLane<Rpc::WithRawCallbackMethod_PullLane<
+                Rpc::WithRawCallbackMethod_Join<Rpc::WithRawCallbackMethod_JoinInParts<
+                    Rpc::WithRawCallbackMethod_OfferConstants<
+                        Rpc::WithRawCallbackMethod_PullConstants<
+                            Rpc::WithRawCallbackMethod_Heartbeat<
+                                Rpc::WithRawCallbackMethod_Leave<Rpc::Service>>>>>>>>>>>>>;
 
 template <typename Request>
 absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
