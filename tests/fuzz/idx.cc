@@ -1,5 +1,5 @@
-// IDX files, plain and gzipped: refused, or read as all of their bytes say; a gzipped file is read
-// as the same file is that is not.
+// IDX files, plain and gzipped: refused, or read with the size that their header says; a gzipped
+// file is read as the same file is that is not.
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "tests/fuzz/data_file.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
@@ -47,16 +46,11 @@ void Try(absl::string_view bytes) {
   const std::string path = FileOf(content);
   const auto read = ReadIdx(path, rank);
   Check(read, path, rank);
-  const auto parsed = ParseIdx(
-      absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(content.data()), content.size()), path,
-      rank);
-  Check(parsed, path, rank);
-  if (!LooksGzipped(content)) CheckSame(read, parsed);
-  if (how / 2 % 2 == 0) return;
+  if (LooksGzipped(content) || how / 2 % 2 == 0) return;
   // In two members, as `cat a.gz b.gz` makes them.
   FileOf(absl::StrCat(Gzip(content.substr(0, first_member)),
                       Gzip(content.substr(std::min(first_member, content.size())))));
-  CheckSame(ReadIdx(path, rank), parsed);
+  CheckSame(ReadIdx(path, rank), read);
 }
 
 }  // namespace sluice

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "worker/data/inflating_file.h"
 
 namespace sluice {
@@ -100,18 +102,6 @@ absl::Status CheckRank(absl::string_view name, int expected_rank) {
 }
 
 }  // namespace
-
-absl::StatusOr<IdxArray> ParseIdx(absl::Span<const uint8_t> bytes, absl::string_view name,
-                                  int expected_rank) {
-  const absl::Status rank = CheckRank(name, expected_rank);
-  if (!rank.ok()) return rank;
-  absl::StatusOr<Header> header = ParseHeader(bytes, name, expected_rank);
-  if (!header.ok()) return header.status();
-  const absl::Span<const uint8_t> data = bytes.subspan(header->begin);
-  const absl::Status size = CheckDataSize(*header, data.size(), name);
-  if (!size.ok()) return size;
-  return IdxArray{std::move(header->dims), {data.begin(), data.end()}};
-}
 
 absl::StatusOr<IdxArray> ReadIdx(const std::string& path, int expected_rank) {
   const absl::Status rank = CheckRank(path, expected_rank);

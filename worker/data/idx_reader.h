@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 
 namespace sluice {
 
@@ -36,13 +34,8 @@ struct IdxArray {
   std::vector<uint8_t> data;   // their product, row-major
 };
 
-// Parses the inflated bytes of a whole file. `name` appears in errors only. `expected_rank` lies in
-// [1, 255].
-absl::StatusOr<IdxArray> ParseIdx(absl::Span<const uint8_t> bytes, absl::string_view name,
-                                  int expected_rank);
-
-// Reads the file at `path`. It may be compressed by gzip, which its content shows, not its name.
-// Inflates at most one byte more than its header declares.
+// Reads the file at `path`. `expected_rank` lies in [1, 255]. It may be compressed by gzip, which
+// its content shows, not its name. Inflates at most one byte more than its header declares.
 absl::StatusOr<IdxArray> ReadIdx(const std::string& path, int expected_rank);
 
 }  // namespace sluice

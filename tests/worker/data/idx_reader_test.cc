@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -56,15 +57,11 @@ absl::StatusOr<IdxArray> ReadBytes(const Bytes& bytes, int rank = 2) {
   return ReadIdx(WriteFile(bytes), rank);
 }
 
+// The error of a file "digits" with these bytes.
 absl::Status Parse(const Bytes& bytes, int rank = 2) {
-  return ParseIdx(bytes, "digits", rank).status();
-}
-
-TEST(IdxReaderTest, ParsesDimensionsAndElements) {
-  const absl::StatusOr<IdxArray> array = ParseIdx(kMatrix, "digits", 2);
-  ASSERT_TRUE(array.ok()) << array.status();
-  EXPECT_THAT(array->dims, ElementsAre(2, 3));
-  EXPECT_THAT(array->data, ElementsAre(10, 11, 12, 13, 14, 15));
+  const std::string path = WriteFile(bytes);
+  const absl::Status status = ReadIdx(path, rank).status();
+  return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{path, "digits"}}));
 }
 
 TEST(IdxReaderTest, ReadsPlainAndGzippedFilesAlike) {
@@ -247,7 +244,7 @@ TEST(IdxReaderTest, RefusesEveryFlippedHeaderByteAndKeepsEveryFlippedElement) {
   for (size_t i = 0; i < kMatrix.size(); ++i) {
     Bytes flipped = kMatrix;
     flipped[i] ^= 0xff;
-    const absl::StatusOr<IdxArray> array = ParseIdx(flipped, "digits", 2);
+    const absl::StatusOr<IdxArray> array = ReadBytes(flipped);
     EXPECT_EQ(array.ok(), i >= kMatrixHeader) << i;
     if (!array.ok()) continue;
     EXPECT_EQ(array->data, Bytes(flipped.begin() + kMatrixHeader, flipped.end()));

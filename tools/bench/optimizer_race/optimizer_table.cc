@@ -28,8 +28,6 @@ std::string Ratio(const OptimizerRace& race) {
 
 }  // namespace
 
-double RatioOf(const OptimizerRace& race) { return SpreadOf(Ratios(race)).median; }
-
 std::string OptimizerTable(const std::vector<OptimizerRace>& races) {
   std::string table =
       "                | Sluice, ms a step             | torch::optim, ms a step       | times as "

@@ -15,11 +15,8 @@ struct OptimizerRace {
   std::vector<double> theirs;  // as many; empty if torch::optim lacks the optimizer
 };
 
-// The median of theirs / ours over the pairs: how many times as fast Sluice is.
-double RatioOf(const OptimizerRace& race);
-
 // Two lines of headings, then one line for each race: median, minimum and maximum of both sides and
-// of the ratio.
+// of the ratio theirs / ours of the pairs.
 std::string OptimizerTable(const std::vector<OptimizerRace>& races);
 
 }  // namespace sluice::bench
