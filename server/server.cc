@@ -1,13 +1,24 @@
 #include "server/server.h"
 
 #include <glog/logging.h>
+#include <string.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/error.h"
+#include "common/base/random.h"
+#include "server/admission/draining.h"
+#include "server/closing_table.h"
+#include "server/durable/save_checkpoint.h"
+#include "server/observe/server_state.h"
 #include "server/policy/mode_options.h"
 #include "server/private_socket.h"
 #include "server/rpc/access/rpc_limits.h"
@@ -42,6 +53,80 @@ int HttpConnectionsOf(const ServerOptions& options) {
                       options.page->address.ToString() == options.metrics->address.ToString();
   if (options.metrics.has_value() && !shared) connections += options.metrics->limits.connections;
   return static_cast<int>(connections);
+}
+
+// The most returns of a job. Each halves the learning rate; less than an eighth would not help.
+constexpr int kMostReturns = 3;
+// How long calls that are under way may take to end before it goes back.
+constexpr absl::Duration kLastCalls = absl::Milliseconds(100);
+
+// The sentence of the divergence that lasts.
+std::string DivergenceOf(const ShardStatus& state) {
+  for (const TrainingWarning& warning : state.warnings) {
+    const bool diverges = warning.kind == WarningKind::kNotFinite ||
+                          warning.kind == WarningKind::kParametersGrow ||
+                          warning.kind == WarningKind::kLossRises;
+    if (diverges && !warning.over.has_value()) return warning.text;
+  }
+  return "training diverges";
+}
+
+TrainingWarning WentBack(const ShardStatus& state, Step since, const std::string& checkpoint) {
+  std::string slower;
+  if (state.base_learning_rate > 0) {  // else the workers apply their own optimizers
+    slower = absl::StrCat(", with the learning rate ", state.base_learning_rate / 2,
+                          " in place of ", state.base_learning_rate);
+  }
+  const std::string text =
+      absl::StrCat("training has gone back from step ", state.step.value(), " to ", checkpoint,
+                   slower, ", because ", DivergenceOf(state));
+  return {WarningKind::kWentBack, since, absl::nullopt, text};
+}
+
+constexpr int kNotRestored = 1;
+constexpr int kReplicaLost = 1;
+constexpr int kEveryWorkerLost = 3;
+constexpr int kUnbalancedCounters = 4;
+constexpr int kNotSaved = 5;
+constexpr int kDiverged = 7;
+constexpr int kNotFinite = 8;
+// So many steps after the first suspect one, the log says that the last checkpoint is suspect.
+constexpr uint64_t kSuspiciousSteps = 10;
+
+bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
+  return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
+    return record.role == SessionRole::kWorker && record.presence == Presence::kLeft;
+  });
+}
+
+// Whether workers ended because their gradients were refused. Only if no worker left in good order.
+bool AnyWasNotFinite(const std::vector<SessionRecord>& sessions) {
+  return std::any_of(sessions.begin(), sessions.end(),
+                     [](const SessionRecord& record) { return record.not_finite; });
+}
+
+// Why the job ends with that code, which says that no worker has left in good order.
+std::string WhyLost(int code, const std::vector<SessionRecord>& sessions) {
+  constexpr size_t kMostNames = 4;
+  std::vector<std::string> failures;
+  for (const SessionRecord& record : sessions) {
+    if (record.role == SessionRole::kWorker) failures.push_back(record.DescribeFailure());
+  }
+  const size_t more = failures.size() - std::min(failures.size(), kMostNames);
+  failures.resize(failures.size() - more);
+  return absl::StrCat(
+      code == kNotFinite
+          ? "every worker has ended, and gradients that were not finite were refused before; lower "
+            "the learning rate, give --clip-norm or --skip-not-finite, or look for the batch that "
+            "caused it: "
+          : "every worker was lost: ",
+      absl::StrJoin(failures, "; "), more > 0 ? absl::StrCat("; and ", more, " more") : "");
+}
+
+bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
+  return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
+    return record.presence == Presence::kPresent;
+  });
 }
 
 }  // namespace
@@ -201,6 +286,238 @@ bool Server::IsOver() const {
   const bool ends = !lost.why.empty() && !lost.is_back && !shard().Describe().end_is_saved;
   return incarnation_->drained() || ends ||
          (options_.exit_when_finished && (incarnation_->deserted() || left_alone_));
+}
+
+// ---- Going back to a checkpoint, in the same process ----
+
+// Goes on from the newest checkpoint that is from before the suspect steps, with half the learning
+// rate. Ends the job if there is none, or if that has not helped often enough. Returns whether the
+// job goes on. An error leaves no incarnation.
+absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
+  const Step since = state.suspect_since.value_or(state.step);
+  Shard& shard = incarnation_->shard();
+  DurableDirectory& durable = *incarnation_->durable();
+  const auto checkpoint = durable.FindWayBack(since);  // takes time, in which training goes on
+  if (!checkpoint.has_value() || returns_ == kMostReturns) {
+    const std::string why = checkpoint.has_value()
+                                ? absl::StrCat("the server has gone back ", returns_, " times")
+                                : "no checkpoint from before can be loaded";
+    LOG(ERROR) << "the job ends: " << why;
+    shard.Drain(DivergedError(absl::StrCat(DivergenceOf(state), "; ", why)));
+    return true;
+  }
+  // Workers join again, as after a crash.
+  const absl::Status why = absl::UnavailableError("the server goes back to a checkpoint");
+  if (!shard.Suspend(why)) return true;
+  incarnation_->Shutdown(why, kLastCalls);
+  // Meanwhile the last worker may have left, or an operator may have ended the job.
+  if (incarnation_->drained() || shard.Describe().workers == 0) {
+    shard.Drain();
+    return false;
+  }
+  ++returns_;
+  options_.shard.warnings = {WentBack(state, since, durable.PathOf(*checkpoint))};
+  LOG(WARNING) << options_.shard.warnings[0].text;
+  options_.shard.goes_on = true;
+  const absl::Status removed = durable.GoBackTo(*checkpoint);
+  EndForNext();
+  if (!removed.ok()) return removed;
+  auto again = ServerIncarnation::Start(options_, trace_.get(), state);
+  if (!again.ok()) return again.status();
+  TakeIncarnation(*std::move(again));
+  return true;
+}
+
+// Another server was started again, and its part of the parameters is lost. All servers continue
+// from the newest checkpoint and their journals, as after a crash of all. Returns and fails as
+// GoBack() does.
+absl::StatusOr<bool> Server::GoBackForReplica(const ReplicaLoss& loss) {
+  Shard& shard = incarnation_->shard();
+  const bool repeats = options_.durable.durability == Durability::kJournal;
+  const absl::Status why = absl::UnavailableError(
+      absl::StrCat(loss.why, "; all servers go back to the last checkpoint",
+                   repeats ? ", and repeat the steps of their journals" : ""));
+  LOG(WARNING) << why.message();
+  incarnation_->StopWaiting(why);
+  const ShardStatus state = shard.Describe();
+  if (incarnation_->drained()) return false;
+  shard.Suspend(why);  // unless there are no workers
+  incarnation_->Shutdown(why, kLastCalls);
+  if (incarnation_->drained()) return false;
+  options_.shard.goes_on = options_.shard.goes_on || state.phase == Phase::kTraining;
+  EndForNext();
+  auto again = ServerIncarnation::Start(options_, trace_.get());
+  if (!again.ok()) return again.status();
+  TakeIncarnation(*std::move(again));
+  return true;
+}
+
+// Ends an incarnation that was shut down, and its lock of the directory. The next one has other
+// session numbers.
+void Server::EndForNext() {
+  options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
+  options_.shard.launched = Launched::kAgain;
+  operator_page_.Detach();
+  metrics_.Detach();
+  incarnation_ = nullptr;
+  BeginSpans();
+}
+
+// ---- The end of the job ----
+
+int Server::Serve() {
+  const absl::StatusOr<int> signal = AwaitEnd();
+  if (!signal.ok()) {
+    LOG(ERROR) << "the server cannot go back: " << signal.status().message();
+    return kNotRestored;
+  }
+  Shard& shard = incarnation_->shard();
+  const bool finished = shard.Describe().phase == Phase::kFinished;
+  if (*signal != 0) {
+    LOG(INFO) << "draining after " << strsignal(*signal);
+    shard.Drain();
+  }
+  const std::string lost = LostReplica(finished);
+  if (!lost.empty()) {
+    LOG(ERROR) << lost;
+    shard.Drain(MakeError(Reason::kDraining, lost));
+  }
+  if (shard.Describe().diverged) AwaitFarewell();
+  const int outcome = lost.empty() ? Outcome(finished) : kReplicaLost;
+  // Afterwards the other servers are gone; alone, this one may still make a step.
+  absl::Status saved;
+  if (options_.servers > 1 && lost.empty()) {
+    saved = SaveLast();
+    if (!shard.recovers()) crc_ = shard.Digest(options_.grace);
+  }
+  EndReplicas(saved.ok() ? outcome : kNotSaved);
+  // Nobody needs the socket's name any more, and a launcher may kill this process soon.
+  directory_.reset();
+  if (page_ != nullptr) page_->Show(Moment(shard.Describe(), /*going_down=*/true));
+  incarnation_->Shutdown(DrainingError(), options_.grace);
+  if (options_.servers == 1) {
+    saved = SaveLast();
+    crc_ = shard.Digest(options_.grace);
+  }
+  if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
+  event_files_->End([&] { return Moment(shard.Describe()); });
+  const PushCounters counters = shard.Describe().counters;
+  if (!counters.Balanced() || counters.in_progress > 0) {
+    LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
+    return kUnbalancedCounters;
+  }
+  if (!saved.ok()) return kNotSaved;
+  if (outcome == kEveryWorkerLost || outcome == kNotFinite) {
+    LOG(ERROR) << (left_alone_ ? "all other ranks of the launch have ended, and none has joined"
+                               : WhyLost(outcome, shard.Sessions()));
+  }
+  return outcome;
+}
+
+// The exit code, as far as it is known before the last calls have ended.
+int Server::Outcome(bool finished) const {
+  if (left_alone_) return kEveryWorkerLost;
+  if (shard().Describe().diverged) return kDiverged;
+  const std::vector<SessionRecord> sessions = shard().Sessions();
+  const bool well = shard().Describe().ended_before || AnyLeftInGoodOrder(sessions);
+  if (!finished || well) return 0;
+  return AnyWasNotFinite(sessions) ? kNotFinite : kEveryWorkerLost;
+}
+
+// Why a server that was lost ends the job; empty: it does not. Without that server all workers may
+// be lost, too, before its lease is over.
+std::string Server::LostReplica(bool finished) const {
+  if (shard().Describe().end_is_saved) return "";
+  const std::string away = incarnation_->away_replica();
+  if (away.empty() || Outcome(finished) != kEveryWorkerLost) {
+    return incarnation_->lost_replica().why;
+  }
+  return absl::StrCat(away, ", and every worker was lost; the job cannot go on");
+}
+
+// The other servers end when they have heard it. One that is away hears nothing.
+void Server::EndReplicas(int exit_code) {
+  incarnation_->EndReplicas(exit_code);
+  const absl::Time until = RealClock().Now() + options_.grace;
+  while (!incarnation_->ReplicasHaveEnded() && RealClock().Now() < until) WaitForStopSignal();
+}
+
+// Each worker and observer hears with its next call why the job ends, and goes. One that has not
+// called for the time of a lease is not waited for.
+void Server::AwaitFarewell() {
+  const absl::Time until = RealClock().Now() + options_.shard.lease;
+  while (AnyIsPresent(shard().Sessions()) && RealClock().Now() < until &&
+         WaitForStopSignal() == 0) {
+    incarnation_->Tick();
+  }
+}
+
+// Saves a checkpoint of the last step, if there are parameters; but if training diverged, the
+// directory keeps what was saved before.
+absl::Status Server::SaveLast() {
+  DurableDirectory* const durable = incarnation_->durable();
+  if (durable == nullptr || shard().snapshot() == nullptr) return absl::OkStatus();
+  if (shard().recovers()) {
+    LOG(INFO) << "no last checkpoint is saved, because the servers have not restored their state";
+    return absl::OkStatus();
+  }
+  const ShardStatus state = shard().Describe();
+  if (state.diverged) {
+    LOG(WARNING) << "no last checkpoint is saved, because training diverged" << HowToGoBack(state);
+    return absl::OkStatus();
+  }
+  const bool all_are_there =
+      incarnation_->away_replica().empty() && incarnation_->lost_replica().why.empty();
+  absl::Status saved;
+  if (!state.end_is_complete && (all_are_there || !state.end_is_saved)) {
+    saved = options_.servers == 1 ? SaveCheckpointAndWait(incarnation_->shard(), *durable)
+                                  : SaveWithReplicas();
+  }
+  const Step since = state.suspect_since.value_or(state.step);
+  if (saved.ok() && state.step.value() - since.value() >= kSuspiciousSteps) {
+    LOG(WARNING) << "the last checkpoint may be a bad one, because training seems to diverge"
+                 << HowToGoBack(state);
+  }
+  return saved;
+}
+
+// Fails if another server is lost meanwhile.
+absl::Status Server::SaveWithReplicas() {
+  const auto done = std::make_shared<absl::Notification>();
+  const auto result = std::make_shared<absl::Status>();
+  SaveCheckpoint(incarnation_->shard(), *incarnation_->durable(),
+                 [done, result](absl::StatusOr<SavedCheckpoint> saved) {
+                   *result = std::move(saved).status();
+                   done->Notify();
+                 });
+  while (!done->HasBeenNotified()) {
+    WaitForStopSignal();
+    incarnation_->Tick();
+    const ReplicaLoss lost = incarnation_->lost_replica();
+    if (lost.why.empty()) continue;
+    LOG(ERROR) << "cannot save the last checkpoint: " << lost.why;
+    incarnation_->StopWaiting(absl::UnavailableError(lost.why));
+    return absl::UnavailableError(lost.why);
+  }
+  return *result;
+}
+
+// How to leave the suspect steps out, if there are any.
+std::string Server::HowToGoBack(const ShardStatus& state) {
+  if (!state.suspect_since.has_value()) return "";
+  const std::string since = absl::StrCat(" since step ", state.suspect_since->value());
+  const std::string better = incarnation_->durable()->NewestBefore(*state.suspect_since);
+  if (better.empty()) return absl::StrCat(since, "; no checkpoint is from before");
+  return absl::StrCat(
+      since, "; the newest checkpoint from before is ", better,
+      ": a server that is started with this directory continues from there if you "
+      "remove the later ones",
+      incarnation_->durable()->journals() ? " and the files journal-* and kept" : "");
+}
+
+std::string Server::ClosingTable() const {
+  if (incarnation_ == nullptr) return "";
+  return sluice::ClosingTable(ToProto(shard().Describe()), shard().results(), crc_);
 }
 
 }  // namespace sluice

@@ -11,6 +11,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
 #include "common/checkpoint/file_names.h"
 #include "common/checkpoint/numbered_name.h"
 #include "server/durable/format/checked_line.h"
@@ -24,6 +26,9 @@ namespace {
 constexpr char kIncarnationPrefix[] = "life-";
 constexpr char kDurableStep[] = "kept";
 constexpr char kReachedStep[] = "reached";
+
+// The time between two attempts to save the first checkpoint.
+constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
 }  // namespace
 
@@ -299,6 +304,147 @@ absl::Status DurableDirectory::RemoveJournal() {
     if (!removed.ok()) return removed;
   }
   return files_.SyncDirectory(options_.directory);
+}
+
+// ---- Checkpoints ----
+
+void DurableDirectory::Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done) {
+  ++saving_;
+  executor_.Run([this, checkpoint = std::move(checkpoint), done = std::move(done)] {
+    auto saved = SaveNow(*checkpoint);
+    --saving_;
+    if (done) done(std::move(saved));
+  });
+}
+
+void DurableDirectory::RunOnExecutor(absl::FunctionRef<void()> task) {
+  absl::Notification done;
+  executor_.Run([&] {
+    task();
+    done.Notify();
+  });
+  done.WaitForNotification();
+}
+
+std::string DurableDirectory::NewestBefore(Step suspect_since) {
+  std::string path;
+  RunOnExecutor([&] {
+    const auto name = checkpoints_.NewestBefore(suspect_since);
+    if (name.has_value()) path = PathOf(*name);
+  });
+  return path;
+}
+
+absl::optional<CheckpointName> DurableDirectory::FindWayBack(Step suspect_since) {
+  absl::optional<CheckpointName> found;
+  RunOnExecutor([&] { found = checkpoints_.LoadableBefore(suspect_since); });
+  return found;
+}
+
+absl::Status DurableDirectory::GoBackTo(const CheckpointName& checkpoint) {
+  FlushJournal();
+  absl::Status removed;
+  RunOnExecutor([&] {
+    journal_ = nullptr;
+    removed = checkpoints_.CheckIsThere(checkpoint);
+    if (removed.ok()) removed = RemoveJournal();
+    if (removed.ok()) removed = checkpoints_.RemoveNewer(checkpoint);
+  });
+  return removed;
+}
+
+void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint) {
+  if (saving_ > 0) {
+    LOG(WARNING) << "step " << checkpoint->step
+                 << " gets no checkpoint, since the one before is still "
+                 << "being written; make --checkpoint-every larger than " << checkpoint_every();
+    return;
+  }
+  ++saving_;
+  SaveBase(std::move(checkpoint));
+}
+
+// A new attempt queues behind the other checkpoints that wait.
+void DurableDirectory::SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoint) {
+  executor_.Run([this, checkpoint = std::move(checkpoint)] {
+    const bool again = !SaveNow(*checkpoint).ok() && WaitForBase();
+    // What another server could not save, it has no more.
+    const bool anew = checkpoint->elsewhere != nullptr;
+    if (again && !anew) return SaveBase(checkpoint);
+    --saving_;
+    if (again) take_another_();
+  });
+}
+
+// Returns whether to try again to save the checkpoint that the journal needs.
+bool DurableDirectory::WaitForBase() {
+  if (journal_ == nullptr || HasBase() || checkpoints_.sync_failed()) return false;
+  return !end_.WaitFor(kPatience);
+}
+
+// Waits for the files of the other servers.
+absl::StatusOr<std::string> DurableDirectory::SaveStriped(const ShardCheckpoint& checkpoint) {
+  const CheckpointName name = {checkpoint.incarnations.current(), checkpoint.step};
+  const auto own = stripes_.Save(checkpoint.job_id, name, *checkpoint.layout, checkpoint);
+  if (!own.ok()) return own.status();
+  auto checksums = checkpoint.elsewhere->Await();
+  if (!checksums.ok()) return checksums.status();
+  checksums->insert(checksums->begin(), *own);
+  return checkpoints_.SaveStriped(checkpoint, *checksums);
+}
+
+void DurableDirectory::TellOthers(KeepListener keep, std::function<void()> take_another) {
+  tell_others_ = std::move(keep);
+  take_another_ = std::move(take_another);
+  RunOnExecutor([this] { KeepWhole(); });
+}
+
+void DurableDirectory::KeepWhole() {
+  const auto whole = checkpoints_.List();
+  if (!whole.ok() || whole->empty()) return;  // the next time
+  stripes_.RemoveOthers(*whole);
+  if (tell_others_ != nullptr) tell_others_(*whole);
+}
+
+absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint& checkpoint) {
+  const absl::Time began = RealClock().Now();
+  auto path =
+      checkpoint.elsewhere == nullptr ? checkpoints_.Save(checkpoint) : SaveStriped(checkpoint);
+  if (!path.ok()) {
+    LOG(ERROR) << "cannot save a checkpoint of step " << checkpoint.step << ": "
+               << path.status().message();
+    if (journal_ != nullptr && checkpoints_.sync_failed()) listener_.fatal(path.status());
+    return path.status();
+  }
+  KeepWhole();
+  LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(RealClock().Now() - began)
+            << "; training paused for " << absl::FormatDuration(checkpoint.pause);
+  if (journal_ != nullptr) NoteSaved();
+  absl::MutexLock lock(&mu_);
+  last_saved_ = LastSaved{checkpoint.step, RealClock().Now()};
+  return SavedCheckpoint{*std::move(path), checkpoint.step};
+}
+
+void DurableDirectory::NoteSaved() {
+  journal_->BeginSegment();
+  RemoveOldSegments();
+  {
+    absl::MutexLock lock(&mu_);
+    if (has_base_) return;
+    has_base_ = true;
+  }
+  TellDurable();
+}
+
+// Removes the segments whose steps are all in the oldest checkpoint. One that is older than
+// keep_checkpoints is kept to begin again from there, without the steps that followed.
+void DurableDirectory::RemoveOldSegments() {
+  const auto checkpoints = checkpoints_.List();
+  if (!checkpoints.ok() || checkpoints->empty()) return;  // the next time
+  const size_t counted = std::min<size_t>(checkpoints->size(), options_.keep_checkpoints);
+  const CheckpointName oldest = (*checkpoints)[counted - 1];
+  RemoveSegmentsUpTo(files_, options_.directory, {0, options_.servers}, oldest.incarnation,
+                     oldest.step);
 }
 
 }  // namespace sluice

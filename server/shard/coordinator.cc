@@ -1,7 +1,9 @@
 #include "server/shard/coordinator.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -301,6 +303,330 @@ void Coordinator::Queue(Arrival arrival) {
   bytes_received_ += arrival.bytes;
   roster_.sessions().NoteSeen(arrival.header.session, running_.Now()).IgnoreError();
   admission_.Queue(std::move(arrival));
+}
+
+// ---- Pulls ----
+
+// Called after every change.
+void Coordinator::Settle(Completions* completions) {
+  admission_.Settle(serving_, completions);
+  ServePulls(completions);
+}
+
+void Coordinator::ServePulls(Completions* completions) {
+  const std::vector<SessionId> changed = roster_.sessions().TakeChanged();
+  if (pulls_.size() == 0) return;
+  const StepProgress progress = step_.Progress();
+  for (const SessionId session : changed) pulls_.NoteSession(session);
+  pulls_.Note({serving_.ok(), roster_.sessions().ended(), step_.number(), initialized(), ends(),
+               settings_.policy().Completes(progress),
+               settings_.policy().BoundsLead() ? progress.slowest : 0});
+  const PullContext context = {step_.number(),
+                               has_model() ? roster_.layout()->size() * sizeof(float) : 0,
+                               settings_.consistency().inconsistent_reads, LearningRate(), ends()};
+  pulls_.Serve(
+      context, [&](const PullRequest& request) { return TurnOf(request, progress); },
+      running_.Now(), completions);
+}
+
+absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
+                                             const StepProgress& progress) const {
+  const auto found = roster_.sessions().Find(request.session);
+  const bool observes = initialized() && found.ok() && (*found)->role == SessionRole::kObserver;
+  if (draining() && (!observes || suspended())) return serving_;
+  if (!found.ok()) return found.status();
+  const SessionRecord& record = **found;
+  // An observer does not wait for a step that will never be applied, but for one that is complete.
+  if (observes && ends()) {
+    return settings_.policy().Completes(progress) ? PullTurn::kAwaitsStep : PullTurn::kNow;
+  }
+  if (!initialized() || request.min_step > step_.number()) return PullTurn::kAwaitsStep;
+  if (!request.after.has_value()) return PullTurn::kNow;
+  if (record.last_sequence < *request.after) return PullTurn::kAwaitsPush;
+  // The server may still read the gradient from the worker's memory, where the worker would write
+  // the next one.
+  if (step_.contributions().IsAccumulating(record.worker)) return PullTurn::kAwaitsPush;
+  // The step that is about to be published may contain the push.
+  if (settings_.policy().Completes(progress)) return PullTurn::kAwaitsStep;
+  const WorkerProgress worker = {record.contributed == step_.number(), record.clock};
+  return settings_.policy().MayProceed(worker, progress) ? PullTurn::kNow : PullTurn::kHeldUp;
+}
+
+PullId Coordinator::Pull(const PullRequest& request, PullCallback done, Completions* completions) {
+  roster_.sessions().NoteSeen(request.session, running_.Now()).IgnoreError();
+  const PullId id = pulls_.Add(request, std::move(done));
+  ServePulls(completions);
+  return pulls_.Waits(id) ? id : PullId();
+}
+
+// ---- Steps ----
+
+NextAction Coordinator::DecideNext(Completions* completions) {
+  if (checkpoint_requested_) {
+    NextAction checkpoint;
+    checkpoint.checkpoint = true;
+    checkpoint_requested_ = false;
+    return checkpoint;
+  }
+  const absl::optional<absl::Time> held_up_since = step_.HeldUpSince();
+  if (held_up_since.has_value()) {
+    times_.longest_wait = std::max(times_.longest_wait, running_.Now() - *held_up_since);
+  }
+  AdoptSettings(completions);
+  admission_.TakeArrivals(completions);
+  GoDown(watch_.OnArrivals(completions), completions);
+  NextAction action;
+  action.dropped = admission_.TakeDropped();
+  action.terms.consistency = settings_.consistency();
+  action.terms.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
+  action.terms.clip_norm = options_.guards.clip_norm;
+  action.terms.gap_aware = rules_.gap_aware;
+  action.terms.ordered_momentum = rules_.ordered_momentum;
+  if (rules_.ordered_momentum || rules_.divided_momentum) {
+    action.terms.workers = std::max(roster_.sessions().census().members(), 1u);
+  }
+  if (rules_.divided_momentum) {
+    action.terms.momentum_divisor =
+        std::max(static_cast<double>(action.terms.workers) / settings_.consistency().quorum, 1.0);
+  }
+  action.contribution = step_.TakeNext();
+  if (action.contribution.has_value()) watch_.AddGradient(action.contribution->header);
+  action.apply = applying_ =
+      initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
+  if (action.apply && options_.on_span != nullptr) action.waited = SinceFirstGradient();
+  // A step that is still to be applied must come before the end of training.
+  if (action.idle() && BeginsToSaveEnd()) {
+    action.checkpoint = action.saves_end = true;
+  } else if (action.idle() && end_ != End::kSaving) {
+    roster_.CheckFinished(step_.number(), running_.Now(), completions);
+  }
+  Settle(completions);
+  return action;
+}
+
+bool Coordinator::AwaitsEnd() const {
+  if (end_ == End::kNotSaved || end_ == End::kSaved || draining() || !initialized()) return false;
+  return roster_.IsOver(running_.Now()) && roster_.sessions().AnyWorkerLeft();
+}
+
+// Whether to save the end of training now. If a worker has joined since, it is not the end.
+bool Coordinator::BeginsToSaveEnd() {
+  if (end_ == End::kNotSaved) return false;
+  if (!roster_.IsOver(running_.Now())) end_ = End::kUnsaved;
+  if (end_ != End::kUnsaved || !AwaitsEnd()) return false;
+  end_ = End::kSaving;
+  end_was_observed_ = roster_.sessions().census().open(SessionRole::kObserver) > 0;
+  return true;
+}
+
+void Coordinator::OnEndSaved(const absl::StatusOr<Step>& saved) {
+  if (end_ != End::kSaving) return;
+  if (!saved.ok()) return ForgetEnd();
+  end_ = *saved == step_.number() ? End::kSaved : End::kUnsaved;
+}
+
+absl::Duration Coordinator::SinceFirstGradient() const {
+  const absl::optional<absl::Time> first = step_.contributions().since();
+  return first.has_value() ? running_.Now() - *first : absl::ZeroDuration();
+}
+
+void Coordinator::AdoptSettings(Completions* completions) {
+  if (!step_.contributions().empty() || !settings_.Adopt()) return;
+  TakePolicy();
+  roster_.sessions().ResetClocks();
+  pulls_.NoteAll();
+  roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
+                   completions);
+}
+
+void Coordinator::LeaveOut(const absl::Status& why, Completions* completions) {
+  admission_.LeaveOut(why, completions);
+  watch_.LeaveOut();
+}
+
+void Coordinator::OnAccumulated(const Contribution& contribution, Completions* completions) {
+  step_.contributions().OnAccumulated(contribution.rank);
+  const SessionRecord* const worker = roster_.sessions().FindAlive(contribution.rank.second);
+  if (worker != nullptr) pulls_.NoteSession(worker->session);
+  admission_.Release(contribution.header.session);
+  // OnApplied() follows: with a journal, the step then occupies the vector that this one has left.
+  if (!applying_) Settle(completions);
+}
+
+void Coordinator::OnApplied(const StepNorms& norms, Completions* completions) {
+  applying_ = false;
+  step_.Finish();
+  times_.last_step = running_.Now();
+  AnswerPublished(completions);
+  GoDown(watch_.OnStep(norms, completions), completions);
+  AdoptSettings(completions);
+  Settle(completions);
+}
+
+void Coordinator::HoldUntilDurable() {
+  durable_ = step_.number();
+  admission_.HoldUntilDurable(*durable_);
+  step_.HoldContributors();
+}
+
+void Coordinator::OnDurable(Step step, Completions* completions) {
+  durable_ = std::max(durable_.value_or(step), step);
+  AnswerPublished(completions);
+  Settle(completions);
+}
+
+void Coordinator::FailHeldAnswers(const absl::Status& why, Completions* completions) {
+  admission_.FailHeldAnswers(draining() ? serving_ : why, completions);
+}
+
+void Coordinator::FailPushes(const absl::Status& why, Completions* completions) {
+  admission_.FailAll(draining() ? serving_ : why, completions);
+  Settle(completions);
+}
+
+// Answers pushes whose step is published and, with a journal, durable.
+void Coordinator::AnswerPublished(Completions* completions) {
+  admission_.AnswerUpTo(std::min(durable_.value_or(step_.number()), step_.number()), completions);
+}
+
+// ---- Status ----
+
+Phase Coordinator::phase() const {
+  if (draining()) return Phase::kDraining;
+  if (roster_.finished()) return Phase::kFinished;
+  return roster_.started() && initialized() ? Phase::kTraining : Phase::kWaitingForWorkers;
+}
+
+// The current step's learning rate, or 0 before the first worker joined.
+double Coordinator::LearningRate() const {
+  if (roster_.layout() == nullptr) return 0;
+  return settings_.LearningRate(roster_.optimizer(), step_.number());
+}
+
+ShardStatus Coordinator::Describe() const {
+  ShardStatus state;
+  roster_.Describe(&state);
+  state.end_is_saved = end_ == End::kSaved && roster_.finished();
+  state.end_is_complete = state.end_is_saved && !end_was_observed_;
+  state.job_id = options_.job_id;
+  state.incarnation = options_.incarnation;
+  state.phase = phase();
+  state.step = step_.number();
+  state.consistency = settings_.consistency();
+  state.staleness_rules = rules_;
+  state.expected_workers = options_.expected_workers;
+  state.schedule = settings_.schedule();
+  state.learning_rate = LearningRate();
+  state.base_learning_rate =
+      roster_.layout() == nullptr ? 0 : settings_.BaseLearningRate(roster_.optimizer());
+  state.current = step_.Describe(admission_.in_flight());
+  state.waiting_pulls = pulls_.size();
+  state.counters = admission_.gate().counters();
+  state.staleness = admission_.gate().staleness();
+  state.traffic.bytes_received = bytes_received_;
+  state.traffic.bytes_sent = pulls_.bytes_answered();
+  if (admission_.in_flight() != nullptr) {
+    state.in_flight = admission_.in_flight()->Describe(state.elements * sizeof(float));
+  }
+  state.measured = measured_;
+  state.journal_stopped = !journal_error_.ok();
+  state.created = created_;
+  state.uptime = clock_.Now() - created_;
+  state.now = running_.Now();
+  state.times = times_;
+  state.lost_steps = lost_steps_;
+  watch_.Describe(&state);
+  state.diverged = ReasonOf(serving_) == Reason::kDiverged;
+  return state;
+}
+
+// ---- Checkpoints and recovery ----
+
+ShardCheckpoint Coordinator::Checkpoint() const {
+  ShardCheckpoint checkpoint;
+  checkpoint.job_id = options_.job_id;
+  checkpoint.step = step_.number();
+  checkpoint.incarnations = incarnations_;
+  checkpoint.layout = roster_.layout();
+  checkpoint.optimizer = roster_.optimizer();
+  checkpoint.consistency = settings_.consistency();
+  checkpoint.own_consistency = options_.consistency;
+  checkpoint.learning_rate = settings_.learning_rate();
+  checkpoint.schedule = settings_.schedule();
+  checkpoint.forgot_workers = roster_.sessions().forgot_workers();
+  checkpoint.launched_workers = roster_.launched_workers();
+  checkpoint.earlier_launches = roster_.earlier_launches();
+  for (const SessionRecord& record : roster_.sessions().Records()) {
+    if (record.role == SessionRole::kWorker) {
+      checkpoint.workers.push_back(record.Before(checkpoint.step));
+    } else if (record.MayBeRepeated()) {
+      checkpoint.forgot_workers = true;
+    }
+  }
+  checkpoint.ended = ends();
+  checkpoint.finished =
+      finished() && (roster_.ended_before() || roster_.sessions().AnyWorkerLeft());
+  if (checkpoint.finished) checkpoint.observers = roster_.sessions().Observers();
+  watch_.Describe(&checkpoint);
+  return checkpoint;
+}
+
+void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
+  watch_.Restore(checkpoint);
+  incarnations_ = checkpoint.incarnations;
+  own_consistency_ = checkpoint.own_consistency;
+  RestoreSettings(checkpoint.consistency, checkpoint.learning_rate);
+  step_.Restore(checkpoint.step);
+  roster_.Restore(checkpoint, running_.Now());
+  TakePolicy();
+  initialized_ = true;
+  times_.initialized = running_.Now();
+}
+
+// The operator's changes stay in force, unless the server was started with another consistency.
+void Coordinator::RestoreSettings(const Consistency& consistency,
+                                  absl::optional<double> learning_rate) {
+  const bool same = options_.consistency == own_consistency_;
+  settings_.Restore(same ? consistency : options_.consistency, learning_rate);
+}
+
+void Coordinator::Replay(const StepRecord& record) {
+  if (record.incarnation != incarnations_.current()) {
+    incarnations_ = IncarnationHistory(record.incarnation, incarnations_, step_.number());
+  }
+  RestoreSettings(record.terms.consistency, record.learning_rate);
+  TakePolicy();
+  step_.Restore(record.step);
+  if (record.forgot_workers) roster_.sessions().ForgetWorkers();
+  for (const SessionRecord& worker : record.contributors) {
+    roster_.sessions().RestoreWorker(worker, record.step, running_.Now());
+  }
+  roster_.ResumeTraining();
+}
+
+void Coordinator::BeginIncarnation(const IncarnationBegins& incarnations) {
+  roster_.BeginLaunch();
+  IncarnationHistory earlier = incarnations_;
+  // Incarnations that left no steps: each began on this history, or on later steps that are lost.
+  Step begin = step_.number();
+  for (auto it = incarnations.rbegin(); it != incarnations.rend(); ++it) {
+    begin = std::min(begin, it->second);
+    const bool known =
+        it->first == incarnations_.current() || incarnations_.ancestors().count(it->first) > 0;
+    if (!known) earlier.AddAncestor(it->first, begin);
+  }
+  incarnations_ = IncarnationHistory(options_.incarnation, earlier, step_.number());
+}
+
+StepRecord Coordinator::MakeStepRecord(const NextAction& action) const {
+  StepRecord record;
+  record.step = step_.number().Next();
+  record.incarnation = options_.incarnation;
+  record.terms = action.terms;
+  record.learning_rate = settings_.learning_rate();
+  record.forgot_workers = roster_.sessions().forgot_workers();
+  record.contributors = roster_.sessions().Parts();
+  return record;
 }
 
 }  // namespace sluice
