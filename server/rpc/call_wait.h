@@ -19,12 +19,12 @@ namespace sluice {
 template <typename Id>
 class CallWait {
  public:
-  // `end` ends the wait with that id. It returns whether the call still waited, which is false for
-  // Id(): then nobody calls back.
+  // `end` ends the wait with that id, and returns whether the call still waited: then nobody calls
+  // back. For Id() it is false, unless the call waits for something that has no id.
   explicit CallWait(std::function<bool(const Id&)> end) : end_(std::move(end)) {}
 
   // The call waits under `id`, or has waited; Id(): it does not wait. True: it was cancelled
-  // meanwhile.
+  // meanwhile and still waited, so nobody calls back.
   bool Begin(const Id& id) ABSL_LOCKS_EXCLUDED(mu_) {
     {
       absl::MutexLock lock(&mu_);

@@ -40,7 +40,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   }
 
   void OnReadDone(bool ok) override {
-    if (!has_turn_) {
+    if (phase() == Phase::kAwaitsHeader) {
       Begin(ok);
     } else if (ok) {
       Add();
@@ -59,11 +59,27 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   }
 
  private:
+  enum class Phase {
+    kAwaitsHeader,
+    kWaits,     // for its turn
+    kReceives,  // messages are read, one after the other
+    kAnswered,  // or about to be: only who brought it here may finish the call
+  };
+
+  Phase phase() {
+    absl::MutexLock lock(&mu_);
+    return phase_;
+  }
+
   void Begin(bool ok) {
     v1::OfferConstantsRequest first;
     if (!ok || !DecodeMessage(message_, &first) || !first.has_header()) {
       return Answer(
           MakeError(Reason::kMissingHeader, "the offer has no header; send it before the bytes"));
+    }
+    {
+      absl::MutexLock lock(&mu_);
+      phase_ = Phase::kWaits;
     }
     const SessionId session(first.header().session());
     checksum_ = first.header().checksum();
@@ -86,8 +102,8 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   void TakeTurn() {
     if (const auto known = constants_.values()) return Answer(known);
     absl::MutexLock lock(&mu_);
-    if (answered_) return;
-    has_turn_ = true;
+    if (phase_ == Phase::kAnswered) return;
+    phase_ = Phase::kReceives;
     StartRead(&message_);
   }
 
@@ -103,7 +119,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
     if (bytes_.empty()) bytes_.reserve(size_);
     bytes_.append(part.data());
     absl::MutexLock lock(&mu_);
-    if (!answered_) StartRead(&message_);
+    if (phase_ != Phase::kAnswered) StartRead(&message_);
   }
 
   absl::Status WrongSize(uint64_t found, absl::string_view unit) const {
@@ -143,7 +159,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
 
   bool MayAnswer() {
     absl::MutexLock lock(&mu_);
-    return !std::exchange(answered_, true);
+    return std::exchange(phase_, Phase::kAnswered) != Phase::kAnswered;
   }
 
   grpc::ByteBuffer* const response_;
@@ -154,13 +170,12 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   std::shared_ptr<const Layout> wanted_;
   uint64_t size_ = 0;      // of the constants of the layout
   uint64_t checksum_ = 0;  // of the offer
-  bool has_turn_ = false;  // set before the read whose end looks at it
   std::string bytes_;
   CallWait<const void*> turn_;
   std::shared_ptr<OfferConstantsStream> self_;  // until the call is done
 
   absl::Mutex mu_;
-  bool answered_ ABSL_GUARDED_BY(mu_) = false;
+  Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kAwaitsHeader;
 };
 
 // Sends the checksum, then one part after the other from where the values lie.

@@ -37,7 +37,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   void OnReadDone(bool ok) override {
     if (ok) store_.wire_bytes().AddReceived(message_.Length());
-    if (parameters_ == nullptr) {
+    if (phase() == Phase::kAwaitsHeader) {
       Begin(ok);
     } else if (ok) {
       AddChunk();
@@ -60,12 +60,28 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
  private:
+  enum class Phase {
+    kAwaitsHeader,
+    kWaits,     // for its turn, and until the store lets it in
+    kReceives,  // messages are read, one after the other
+    kAnswered,  // or about to be: only who brought it here may finish the call
+  };
+
+  Phase phase() {
+    absl::MutexLock lock(&mu_);
+    return phase_;
+  }
+
   void Begin(bool ok) {
     v1::InitializeParamsRequest first;
     if (!ok || !DecodeMessage(message_, &first) || !first.has_header()) {
       Answer(
           MakeError(Reason::kMissingHeader, "the offer has no header; send it before the chunks"));
       return;
+    }
+    {
+      absl::MutexLock lock(&mu_);
+      phase_ = Phase::kWaits;
     }
     session_ = SessionId(first.header().session());
     attempt_ = first.header().attempt();
@@ -122,12 +138,13 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   // The lock keeps Answer() from finishing the call before its read has begun.
   void Receive(std::unique_ptr<PendingPush> parameters) {
     absl::ReleasableMutexLock lock(&mu_);
-    if (answered_) {
+    if (phase_ == Phase::kAnswered) {
       lock.Release();
       store_.AbandonInitialize(std::move(parameters));
       return;
     }
     parameters_ = std::move(parameters);
+    phase_ = Phase::kReceives;
     StartRead(&message_);
   }
 
@@ -173,7 +190,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   bool MayAnswer() {
     absl::MutexLock lock(&mu_);
-    return !std::exchange(answered_, true);
+    return std::exchange(phase_, Phase::kAnswered) != Phase::kAnswered;
   }
 
   grpc::ByteBuffer* const response_;
@@ -184,14 +201,14 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   SessionId session_;
   uint32_t attempt_ = 0;
   grpc::ByteBuffer message_;
-  std::unique_ptr<PendingPush> parameters_;  // null before its turn
+  std::unique_ptr<PendingPush> parameters_;  // while they are received
   CallWait<const void*> turn_;               // if the store has none
   CallWait<PushId> wait_;                    // until it is let in
   CallWait<PushId> gathering_;               // for the parts of other servers
   std::shared_ptr<InitializeStream> self_;   // until the call is done
 
   absl::Mutex mu_;
-  bool answered_ ABSL_GUARDED_BY(mu_) = false;
+  Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kAwaitsHeader;
 };
 
 }  // namespace

@@ -57,21 +57,22 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
     absl::MutexLock lock(&mu_);
     session_ = welcome->session;
     events_.push_front(std::move(event));  // events may have come before it
+    phase_ = Phase::kIdle;
     WriteNext();
   }
 
   void OnWriteDone(bool ok) override {
     absl::MutexLock lock(&mu_);
-    ended_ = ended_ || events_.front().has_evicted();
+    if (!end_.has_value() && events_.front().has_evicted()) end_ = grpc::Status::OK;
+    if (!ok) end_ = grpc::Status::CANCELLED;
     events_.pop_front();
-    writing_ = false;
-    broken_ = broken_ || !ok;
+    phase_ = Phase::kIdle;
     WriteNext();
   }
 
   void OnCancel() override {
     absl::MutexLock lock(&mu_);
-    broken_ = true;
+    end_ = grpc::Status::CANCELLED;
     WriteNext();
   }
 
@@ -89,6 +90,13 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
   }
 
  private:
+  enum class Phase {
+    kOpens,     // has no session yet; the welcome is the first that is written
+    kIdle,      // writes the next event when it comes
+    kWrites,    // an event
+    kFinished,  // gRPC has been told how the call ends
+  };
+
   static absl::StatusOr<JoinRequest> Read(const v1::JoinRequest& message) {
     // First of all: another revision may mean other things by the other fields.
     const absl::Status fits =
@@ -126,14 +134,13 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
     WriteNext();
   }
 
-  // Nothing may be written before the welcome, which sets session_.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (writing_ || finished_ || !session_.has_value()) return;
-    if (broken_ || ended_) {
-      finished_ = true;
-      this->Finish(broken_ ? grpc::Status::CANCELLED : grpc::Status::OK);
+    if (phase_ != Phase::kIdle) return;
+    if (end_.has_value()) {
+      phase_ = Phase::kFinished;
+      this->Finish(*end_);
     } else if (!events_.empty()) {
-      writing_ = true;
+      phase_ = Phase::kWrites;
       bytes_ = EncodeMessage(events_.front());
       this->StartWrite(&bytes_);
     }
@@ -146,11 +153,10 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
   absl::Mutex mu_;
   std::deque<v1::JoinEvent> events_ ABSL_GUARDED_BY(mu_);
   grpc::ByteBuffer bytes_ ABSL_GUARDED_BY(mu_);  // of the event that is being written
-  absl::optional<SessionId> session_ ABSL_GUARDED_BY(mu_);
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool broken_ ABSL_GUARDED_BY(mu_) = false;
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the session has ended and was told so
-  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kOpens;
+  absl::optional<SessionId> session_ ABSL_GUARDED_BY(mu_);  // once it is open
+  // How the call ends, once that is known: OK after the eviction was told, CANCELLED if it broke.
+  absl::optional<grpc::Status> end_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

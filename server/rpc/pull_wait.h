@@ -37,6 +37,7 @@ class PullWait {
   // the caller keeps this object alive. True: the call was cancelled, and `done` is not called.
   bool Ask(const PullRequest& request, PullCallback done) {
     const PullId id = store_.Pull(request, std::move(done));
+    // An answered pull may hold its permit already, which Begin() would end.
     return id != PullId() && wait_.Begin(id);
   }
 

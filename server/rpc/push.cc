@@ -43,7 +43,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   void OnReadDone(bool ok) override {
     if (ok) store_.wire_bytes().AddReceived(message_.Length());
-    if (gathered_ == nullptr) {
+    if (phase_ == Phase::kAwaitsHeader) {
       Begin(ok);
     } else if (ok) {
       Take();
@@ -62,7 +62,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void OnDone() override {
-    if (gathered_ != nullptr && push_ == nullptr) push_ = gathered_->End().push;
+    if (phase_ == Phase::kReceives) push_ = gathered_->End().push;
     // Only here it is known whether the stream of an incomplete push was ended by its sender or
     // broke.
     if (push_ != nullptr) {
@@ -74,6 +74,12 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
  private:
+  enum class Phase {
+    kAwaitsHeader,  // or waits at its header until the store admits it
+    kReceives,      // messages are read, one after the other
+    kEnded,         // no more messages come; perhaps other servers' parts are missing
+  };
+
   void Begin(bool ok) {
     const PushId id = store_.BeginPush(
         ok ? ReadHeader() : NoHeader(),
@@ -109,6 +115,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       gathered_ =
           std::make_shared<GatheredPush>(std::move(start->push), transforms_, store_.parallel());
       if (name_.call != 0) lanes_.Open(name_, gathered_);
+      phase_ = Phase::kReceives;
       StartRead(&message_);
     }
   }
@@ -173,6 +180,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   // No more messages come. The push's error may have come through a lane.
   void End() {
     span_.End();
+    phase_ = Phase::kEnded;
     GatheredPush::Gathered gathered = gathered_->End();
     const PushCallback done = [this](const auto& outcome) { Answer(outcome); };
     const absl::Status complete = gathered.push->CheckComplete();
@@ -208,8 +216,9 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   SenderMemory memory_;    // null if the worker shares none
   bool unmapped_ = false;  // the worker may have shared memory until its session's stream ended
   grpc::ByteBuffer message_;
+  Phase phase_ = Phase::kAwaitsHeader;
   LaneName name_;                           // of this call; number 0: it has no lanes
-  std::shared_ptr<GatheredPush> gathered_;  // null before the store admits the push
+  std::shared_ptr<GatheredPush> gathered_;  // once the store has admitted the push
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done

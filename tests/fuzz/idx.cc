@@ -1,5 +1,5 @@
-// IDX files, plain and gzipped: refused, or read with the size that their header says; a gzipped
-// file is read as the same file is that is not.
+// IDX files, plain and gzipped: refused, or read with the size and the bytes that they say; a
+// gzipped file is read as the same file is that is not.
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -46,11 +46,22 @@ void Try(absl::string_view bytes) {
   const std::string path = FileOf(content);
   const auto read = ReadIdx(path, rank);
   Check(read, path, rank);
-  if (LooksGzipped(content) || how / 2 % 2 == 0) return;
+  const bool gzipped = LooksGzipped(content);
+  if (read.ok() && !gzipped) {
+    const absl::string_view data = content.substr(4 + 4 * static_cast<size_t>(rank));
+    CHECK(std::equal(data.begin(), data.end(), read->data.begin(), read->data.end(),
+                     [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; }));
+  }
+  if (how / 2 % 2 == 0) return;
   // In two members, as `cat a.gz b.gz` makes them.
   FileOf(absl::StrCat(Gzip(content.substr(0, first_member)),
                       Gzip(content.substr(std::min(first_member, content.size())))));
-  CheckSame(ReadIdx(path, rank), read);
+  const auto unzipped = ReadIdx(path, rank);
+  if (gzipped) {
+    CHECK(!unzipped.ok());  // no IDX file begins as a gzipped one does
+  } else {
+    CheckSame(unzipped, read);
+  }
 }
 
 }  // namespace sluice

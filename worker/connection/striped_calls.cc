@@ -182,7 +182,9 @@ class StripedPull final : public PendingPull {
 
   absl::StatusOr<PullHeader> Read(const StripeSpan<float>& to) override {
     const auto all = to.OnePiece(0, to.size());
-    if (!all.has_value()) return absl::InternalError("a stripe cannot be striped again");
+    if (!all.has_value()) {
+      return absl::InternalError("what several servers send is read into one piece of memory");
+    }
     const absl::Status read = calls_.Run(Others::kGoOn, [&](uint32_t server) {
       const auto header = read_(*pulls_[server], server, *all);
       if (header.ok()) headers_[server] = *header;
@@ -298,11 +300,11 @@ RowPlaces::RowPlaces(const std::vector<RowIds>& rows, const std::vector<RowsOfSe
 
 std::unique_ptr<PendingPull> JoinRowPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
                                           RowPlaces places, const StripedCallOptions& options) {
-  const auto read = [places = std::move(places)](PendingPull& pull, uint32_t server,
-                                                 absl::Span<float> all) {
+  auto read = [places = std::move(places)](PendingPull& pull, uint32_t server,
+                                           absl::Span<float> all) {
     return ReadRuns(pull, places.of_server[server], all);
   };
-  return std::make_unique<StripedPull>(std::move(pulls), read, nullptr, options);
+  return std::make_unique<StripedPull>(std::move(pulls), std::move(read), nullptr, options);
 }
 
 std::unique_ptr<PendingOffer> JoinOffers(std::vector<std::unique_ptr<PendingOffer>> offers,

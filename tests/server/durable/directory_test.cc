@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "common/base/clock.h"
 #include "common/checkpoint/file_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -72,9 +73,12 @@ TEST_F(DurableDirectoryTest, KnowsWhenItSavedACheckpointLast) {
   Life life(options_, files_);
   life.world().Start({"a"});
   EXPECT_FALSE(life.directory().last_saved().has_value());
+  const absl::Time before = RealClock().Now();
   ASSERT_THAT(SaveCheckpointAndWait(life.world().shard(), life.directory()), IsOk());
   const absl::optional<LastSaved> saved = life.directory().last_saved();
   ASSERT_TRUE(saved.has_value());
+  EXPECT_GE(saved->at, before);
+  EXPECT_LE(saved->at, RealClock().Now());
   files_.SetRoom(0);
   EXPECT_FALSE(SaveCheckpointAndWait(life.world().shard(), life.directory()).ok());
   EXPECT_EQ(life.directory().last_saved()->at, saved->at);
