@@ -1,6 +1,5 @@
 #include "server/shard/replica_group.h"
 
-#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -29,11 +28,6 @@ bool IsWhole(const absl::optional<HaveReport>& whole) {
 void ReplicaGroup::Lead(std::vector<ReplicaLink*> links) {
   links_ = std::move(links);
   reports_ = GatheredReports(replicas());
-}
-
-bool ReplicaGroup::AnyIsSilent() const {
-  return std::any_of(links_.begin(), links_.end(),
-                     [](const ReplicaLink* link) { return link->silent(); });
 }
 
 void ReplicaGroup::Send(const ReplicaCommand& command) {

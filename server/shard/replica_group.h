@@ -56,7 +56,6 @@ class ReplicaGroup {
   // All servers of the job, also this one.
   uint32_t replicas() const { return static_cast<uint32_t>(links_.size()) + 1; }
   void Send(const ReplicaCommand& command);
-  bool AnyIsSilent() const;  // see ReplicaLink
 
   // ---- Sessions. Calls that name a session that is not open do nothing.
 

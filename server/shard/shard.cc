@@ -89,9 +89,11 @@ absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
 }
 
 void Shard::Tick() {
+  const bool waits = std::any_of(links_.begin(), links_.end(),
+                                 [](const ReplicaLink* link) { return link->silent(); });
   {
     CompletingLock lock(&job_.mu);
-    job_.coordinator.Tick(job_.others.AnyIsSilent(), lock.completions());
+    job_.coordinator.Tick(waits, lock.completions());
   }
   steps_.Advance();  // without a worker that has gone, the step may be complete
 }
@@ -228,7 +230,7 @@ std::string Shard::NameOf(SessionId session) const {
 
 void Shard::Lead(std::vector<ReplicaLink*> links, Pump pump) {
   absl::MutexLock lock(&job_.mu);
-  leads_ = !links.empty();
+  links_ = links;
   job_.pump = std::move(pump);
   job_.others.Lead(std::move(links));
 }

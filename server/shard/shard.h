@@ -203,7 +203,7 @@ class Shard final : public ParameterStore {
   std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;  // a page
   ObserverPlaces PlacesFor(const std::string& observer) const;
   Results results() const;  // that leaving workers reported
-  bool is_striped() const override { return leads_; }
+  bool is_striped() const override { return !links_.empty(); }
   std::shared_ptr<const Layout> layout()
       const;  // of the vector; null before the first worker joined
   // The latest; null before initialization.
@@ -229,7 +229,7 @@ class Shard final : public ParameterStore {
   JobState job_;
   StepLoop steps_;
   PushCalls pushes_;
-  bool leads_ = false;                                  // there are other servers
+  std::vector<ReplicaLink*> links_;                     // to the other servers
   std::function<std::vector<ServerStatus>()> servers_;  // or null
   Recovery recovery_ ABSL_GUARDED_BY(job_.mu) = Recovery::kDone;
 };

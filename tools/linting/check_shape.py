@@ -20,7 +20,7 @@ LARGER = {
     "Shard": 64,
     "SessionTable": 48,
     "DurableDirectory": 47,
-    "ReplicaGroup": 41,
+    "ReplicaGroup": 40,
     "RowBucket": 39,
     "Roster": 35,
     "PushAdmission": 33,
