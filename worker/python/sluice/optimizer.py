@@ -421,7 +421,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._client.leave()
 
     def await_end(self) -> None:
-        """Does the same as leave(), waits until all workers have left, and takes the final parameters."""
+        """Does the same as leave(), waits until all workers have left, and takes the final parameters.
+
+        The rows of embeddings cannot be pulled any more: follow() another instance of the model, or call load_table().
+        """
         self.wait()
         self._look_up()
         self._push_the_rest()
