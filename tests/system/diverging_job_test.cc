@@ -91,7 +91,7 @@ TEST(DivergingJobTest, LeavesTheCheckpointFromBeforeAndTellsAWorkerThatWasStarte
 
 // To the first parameters, of which there is always a checkpoint.
 Words GoingBack(const std::string& directory, const Words& flags) {
-  return With({"--on-divergence=restore", "--lease=2", "--checkpoint-dir=" + directory}, flags);
+  return With({"--on-divergence=restore", "--lease=30", "--checkpoint-dir=" + directory}, flags);
 }
 
 // Each step of a rate R subtracts R. Steps are slow, so that the job is not over when the server
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(All, GoingBackTest, ::testing::Values("memory", "journa
                          [](const auto& test) { return test.param; });
 
 TEST(GoingBackWithoutWorkersTest, DoesNotWaitForOneThatWasLostBefore) {
-  Standalone server(GoingBack(TestPath("one-left"), {"--workers=2"}));
+  Standalone server(GoingBack(TestPath("one-left"), {"--workers=2", "--lease=2"}));
   const auto lost = Start(SteadyWorker({server.flag(), "--stop-at-step=20", "--die"}));
   const std::string worker = OutputOf(With(SteadyWorker({server.flag()}), kBadWithTheFirstRate), 0);
   EXPECT_THAT(LinesWith(worker, "parameters at"), ElementsAre(kFinalWithHalfTheRate));
@@ -134,7 +134,7 @@ TEST(GoingBackWithoutWorkersTest, DoesNotWaitForOneThatWasLostBefore) {
 }
 
 TEST(GoingBackWithoutWorkersTest, EndsIfNobodyComesBack) {
-  Standalone server(GoingBack(TestPath("nobody"), {}));
+  Standalone server(GoingBack(TestPath("nobody"), {"--lease=2"}));
   const auto worker = Start(With(SteadyWorker({server.flag()}, 100'000), kBadWithTheFirstRate));
   EXPECT_THAT(server.process().WaitForOutput("training has gone back"), IsOk());
   worker->Signal(SIGKILL);

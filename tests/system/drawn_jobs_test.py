@@ -2,7 +2,7 @@
 """Jobs of sluice_train under mpirun whose flags are drawn at random.
 
 Each trains and ends with 0, or is refused before the first step: exit code 2 and one sentence, which
-all ranks that say something say alike.
+all ranks that say something say alike. One that shall end if it diverges may do so, with 7.
 
 Usage: drawn_jobs_test.py SLUICE_TRAIN [SEED [JOBS]]
 
@@ -25,6 +25,11 @@ STEPS = re.compile(r"^  steps +(\d+)$", re.MULTILINE)
 SAID = re.compile(r"^sluice_train: (.*)$", re.MULTILINE)
 MODELS = ["logistic", "logistic", "mlp"]
 NO_OTHER_CAUSE = "the job ends for this reason"
+DIVERGES = r"training diverges since step \d"
+# What the server of a job that ends with 7 has said, by the flag that lets it.
+DIVERGED = {"--on-divergence=stop": DIVERGES,
+            "--on-divergence=stop-if-flat": DIVERGES + r"|training does not learn since step \d",
+            "--on-divergence=restore": DIVERGES}  # after it has gone back in vain
 
 
 def maybe(dice, share, *flags):
@@ -137,7 +142,12 @@ def run(command, folder):
             return None, job.communicate()[0]
 
 
-def fault_of(code, output):
+def has_diverged(flags, output):
+    """Whether it has, and shall end then."""
+    return any(flag in DIVERGED and re.search(DIVERGED[flag], output) for flag in flags)
+
+
+def fault_of(flags, code, output):
     """What is wrong with a job that ended so; empty if nothing is."""
     steps = [int(count) for count in STEPS.findall(output)]
     said = {line for line in SAID.findall(output) if not line.startswith(NO_OTHER_CAUSE)}
@@ -145,6 +155,8 @@ def fault_of(code, output):
         return f"it had not ended after {PATIENCE} s"
     if code == 0:
         return "" if steps and min(steps) > 0 else "it ended with 0, but made no step"
+    if code == 7 and has_diverged(flags, output):
+        return ""
     if code != 2 or any(steps):
         return f"it ended with exit code {code} after {steps} steps"
     if len(said) != 1:
@@ -161,9 +173,10 @@ def main(program, seed, jobs):
             ranks, flags = draw_job(dice, folder)
             command = MPIRUN + ["-n", str(ranks), program] + flags
             code, output = run(command, folder)
-        fault = fault_of(code, output)
+        fault = fault_of(flags, code, output)
         refused += code == 2 and not fault
-        why = fault or ("trained" if code == 0 else "refused: " + SAID.findall(output)[0])
+        ends = {0: "trained", 7: "diverged"}
+        why = fault or ends.get(code) or "refused: " + SAID.findall(output)[0]
         print(f"job {number} of seed {seed}: {why}\n  {shlex.join(command)}", flush=True)
         if fault:
             failed += 1

@@ -171,7 +171,7 @@ TEST(FailingWorkerTest, IsLostAtOnceAndTheOthersFinish) {
 }
 
 TEST(FailingWorkerTest, TheOnlyOneEndsTheServerWithTheCodeOfLostWorkers) {
-  LoneWorker job({"--stop-at-step=2", "--exit=7"}, {"--lease=1"});
+  LoneWorker job({"--stop-at-step=2", "--exit=7"});
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(3));
   EXPECT_THAT(job.server().WaitForOutput("every worker was lost: \"w\" .*exit code 7"), IsOk());
 }
@@ -183,7 +183,7 @@ TEST(FailingWorkerTest, OneThatEndsWith0HasLeft) {
 }
 
 TEST(FailingWorkerTest, GradientsThatAreNotFiniteEndTheServerWithACodeOfItsOwn) {
-  LoneWorker job({}, {"--lease=1"}, "nan");
+  LoneWorker job({}, {}, "nan");
   EXPECT_THAT(job.worker().Wait(), IsOkAndHolds(2));
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(8));
   EXPECT_THAT(job.server().WaitForOutput("gradients that were not finite were refused"), IsOk());

@@ -313,7 +313,8 @@ TEST_F(StandaloneTest, ATerminatedServerDrainsAndTellsAWorkerThatWaits) {
   EXPECT_THAT(server.process().Wait(), IsOkAndHolds(0)) << server.process().output();
   EXPECT_EQ(Counters(server.process().output()), "0 steps, 1 received: 1 accepted");
   EXPECT_THAT(worker->Wait(), IsOkAndHolds(3));
-  EXPECT_EQ(worker->output(), "sluice_train: the server is draining; it takes no more work\n");
+  EXPECT_THAT(LinesWith(worker->output(), "sluice_train: "),
+              ElementsAre("sluice_train: the server is draining; it takes no more work"));
 }
 
 TEST_F(StandaloneTest, AWorkerThatLosesItsServerAtWorkSaysSo) {
@@ -351,7 +352,7 @@ TEST_F(StandaloneTest, ATokenThatOthersMayReadIsRefused) {
 TEST_F(StandaloneTest, ServerAndWorkersMeetOverTls) {
   const TestAuthority authority;
   Standalone server(TlsFlags(WriteCredentials(authority.Server(), TestPath("server"))));
-  EXPECT_THAT(OutputOf(Push({server.flag(), "--connect-timeout=1"}), 3),
+  EXPECT_THAT(OutputOf(Push({server.flag(), "--connect-timeout=5"}), 3),
               HasSubstr("do both sides speak plaintext?"));
   const auto flags = [&](Role role, const std::string& folder) {
     return With(TlsFlags(WriteCredentials(authority.Client({role}), TestPath(folder))),
@@ -359,7 +360,8 @@ TEST_F(StandaloneTest, ServerAndWorkersMeetOverTls) {
   };
   EXPECT_THAT(OutputOf(Push(flags(Role::kObserver, "observer")), 1),
               HasSubstr("the caller's certificate does not have the role worker"));
-  EXPECT_EQ(OutputOf(Train(data_, flags(Role::kWorker, "worker")), 0), "test accuracy 1.0000\n");
+  EXPECT_THAT(LinesWith(OutputOf(Train(data_, flags(Role::kWorker, "worker")), 0), "test accuracy"),
+              ElementsAre("test accuracy 1.0000"));
   ExpectTrained(server.process());
   EXPECT_EQ(Counters(server.process().output()), "20 steps, 20 received: 20 accepted");
 }
@@ -407,8 +409,8 @@ TEST_F(StandaloneTest, AWorkerIgnoresFlagsOfAServerInTheEnvironmentAndInFiles) {
 }
 
 TEST_F(StandaloneTest, AWorkerGivesUpOnAServerThatIsNotThere) {
-  EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", "--connect-timeout=1"}), 3),
-              AllOf(HasSubstr("sluice_train: no server at 127.0.0.1:1 within 1s"),
+  EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", "--connect-timeout=5"}), 3),
+              AllOf(HasSubstr("sluice_train: no server at 127.0.0.1:1 within 5s"),
                     HasSubstr("Connection refused")));
 }
 

@@ -246,7 +246,7 @@ TEST(ScrapedJobTest, PromtoolHasNothingToSayAgainstNamesAndHelp) {
 
 // The worker's gradients are bad from step 100 on, unless the learning rate is below 0.6.
 TEST(ScrapedJobTest, AServerThatGoesBackCountsFrom0AtTheSameAddress) {
-  Standalone server({"--metrics=127.0.0.1:0", "--on-divergence=restore", "--lease=2",
+  Standalone server({"--metrics=127.0.0.1:0", "--on-divergence=restore", "--lease=30",
                      "--wait-for-more",
                      absl::StrCat("--checkpoint-dir=", TestPath("checkpoints"))});
   const std::string target = MetricsOf(server.process());

@@ -81,7 +81,7 @@ TEST_F(ServersByHandTest, RefuseACertificateWithoutTheServersRole) {
 }
 
 TEST_F(ServersByHandTest, GoOnWithoutAWorkerThatIsKilled) {
-  leases_ = {"--lease=2"};
+  leases_ = {"--lease=8"};
   StartServers();
   const auto one = StartWorker(1, 20, {"--stop-at-step=10", "--die"});
   workers_.push_back(StartWorker(3, 20));
@@ -95,7 +95,7 @@ TEST_F(ServersByHandTest, GoOnWithoutAWorkerThatIsKilled) {
 
 // The 2^20 parameters are minus the sum of 10 gradients. The gradient of the other worker waits.
 TEST_F(ServersByHandTest, ShowATensorToWhoeverAsksTheFirstOrNameTheFirst) {
-  leases_ = {"--lease=2"};
+  leases_ = {"--lease=8"};
   StartServers();
   workers_.push_back(StartWorker(3, 20));
   const auto one = StartWorker(1, 20, {"--stop-at-step=10"});
@@ -119,10 +119,10 @@ TEST_F(ServersByHandTest, ShowATensorToWhoeverAsksTheFirstOrNameTheFirst) {
 }
 
 TEST_F(ServersByHandTest, AccountForAWorkerThatIsKilledAtAnyMoment) {
-  leases_ = {"--lease=2"};
+  leases_ = {"--lease=8"};
   StartServers();
-  const auto one = StartWorker(1, kWithoutEnd);
-  workers_.push_back(StartWorker(3, 100));
+  const auto one = StartWorker(1, kWithoutEnd, {"--batch-time=0.02"});
+  workers_.push_back(StartWorker(3, 100, {"--batch-time=0.02"}));
   ASSERT_THAT(WaitForAccepted(first(), 40), IsOk());
   one->Signal(SIGKILL);
   ExpectExitCodes(workers_, 0);
@@ -136,7 +136,7 @@ TEST_F(ServersByHandTest, AccountForAWorkerThatIsKilledAtAnyMoment) {
 
 TEST_F(ServersByHandTest, WaitForAServerThatStandsStill) {
   StartServers();
-  StartWorkers(60);
+  StartWorkers(60, {"--batch-time=0.05"});
   ASSERT_THAT(WaitForAccepted(first(), 20), IsOk());
   servers_[1]->Signal(SIGSTOP);
   AwaitStandstill();
@@ -146,7 +146,7 @@ TEST_F(ServersByHandTest, WaitForAServerThatStandsStill) {
 
 TEST_F(ServersByHandTest, EndTheJobOfAServerThatWasKilled) {
   StartServers();
-  StartWorkers(kWithoutEnd, {"--connect-timeout=1"});
+  StartWorkers(kWithoutEnd, {"--connect-timeout=5"});
   ASSERT_THAT(WaitForAccepted(first(), 40), IsOk());
   servers_[1]->Signal(SIGKILL);
   EXPECT_THAT(servers_[1]->Wait(), IsOkAndHolds(-SIGKILL));
@@ -161,7 +161,7 @@ TEST_F(ServersByHandTest, EndTheJobOfAServerThatWasKilled) {
 
 TEST_F(ServersByHandTest, EndTheJobOfAServerThatHasLostItsStripe) {
   StartServers();
-  StartWorkers(kWithoutEnd, {"--connect-timeout=1"});
+  StartWorkers(kWithoutEnd, {"--connect-timeout=5"});
   ASSERT_THAT(WaitForAccepted(first(), 40), IsOk());
   servers_[1]->Signal(SIGKILL);
   EXPECT_THAT(servers_[1]->Wait(), IsOkAndHolds(-SIGKILL));
@@ -175,7 +175,7 @@ TEST_F(ServersByHandTest, EndTheJobOfAServerThatHasLostItsStripe) {
 
 TEST_F(ServersByHandTest, EndWithoutTheFirstServer) {
   StartServers();
-  StartWorkers(kWithoutEnd, {"--connect-timeout=1"});
+  StartWorkers(kWithoutEnd, {"--connect-timeout=5"});
   ASSERT_THAT(WaitForAccepted(first(), 40), IsOk());
   servers_[0]->Signal(SIGKILL);
   EXPECT_THAT(servers_[0]->Wait(), IsOkAndHolds(-SIGKILL));

@@ -251,7 +251,7 @@ TEST_F(ServersDirectoriesTest, AreLockedEach) {
 // A lock ends with its process.
 TEST_F(ServersDirectoriesTest, AreFreeWhenTheirServersAreKilled) {
   StartAllSaving(kJournal);
-  StartWorkers(100);
+  StartWorkers(100, {"--batch-time=0.05"});
   ASSERT_THAT(servers_[0]->WaitForOutput("mode"), IsOk());
   ASSERT_THAT(WaitForAccepted(first(), 30), IsOk());
   for (const auto& server : servers_) {

@@ -227,7 +227,7 @@ TEST_F(ServersRecoveryTest, RefuseAServerWithoutADirectory) {
 
 TEST_F(ServersRecoveryTest, SaveTheLastStepWhenTheyAreStopped) {
   StartAllSaving();
-  StartWorkers(kWithoutEnd, {"--connect-timeout=1"});
+  StartWorkers(kWithoutEnd, {"--connect-timeout=5"});
   ASSERT_THAT(WaitForAccepted(first(), 40), IsOk());
   for (const auto& server : servers_) server->Signal(SIGTERM);
   ExpectExitCodes(servers_, 0);

@@ -181,16 +181,20 @@ TEST_F(BesideTrainingTest, EvaluatesOnlyWhatIsFarEnoughAndTheLastStep) {
 
 TEST_F(SluiceEvaluateTest, FollowsAServerThatIsKilledAndComesBack) {
   const Words flags = {absl::StrCat("--listen=127.0.0.1:", FreePort()), FlagOf(TestPath("kept")),
-                       "--durability=journal"};
+                       "--durability=journal", "--lease=600"};
   auto server = Start(ServerProgram(flags));
   const auto address = server->WaitForOutput("listening on (127.0.0.1:[0-9]+)");
   ASSERT_THAT(address, IsOk());
   const std::string flag = "--server=" + *address;
   const auto worker = Start(Train({flag, "--no-test", "--max-steps=0", "--until-step=300"}));
   const auto evaluator = Start(Evaluate({flag}));
+  // The worker stands still for as long as the evaluator takes to come.
+  ASSERT_THAT(WaitForAccepted(*address, 1), IsOk());
+  worker->Signal(SIGSTOP);
   ASSERT_THAT(evaluator->WaitForOutput("^step [1-9]"), IsOk());
   server->Signal(SIGKILL);
   ASSERT_THAT(server->Wait(), IsOkAndHolds(-SIGKILL));
+  worker->Signal(SIGCONT);
   server = Start(ServerProgram(flags));
   EXPECT_THAT(worker->Wait(kJob), IsOkAndHolds(0)) << worker->output();
   EXPECT_THAT(evaluator->Wait(kJob), IsOkAndHolds(0)) << evaluator->output();

@@ -250,7 +250,7 @@ TEST_F(GrpcTokenTest, ShowsItsStateWithoutAToken) {
 
 TEST(GrpcRequestTest, ACallWhoseRequestDoesNotComeInTimeEnds) {
   RpcLimits limits;
-  limits.request = absl::Seconds(1);
+  limits.request = absl::Seconds(3);
   ServerWorld world(Sync(1), ParametersOnly(3), "", limits);
   grpc::GenericStub stub(
       grpc::CreateChannel(world.address().ToString(), grpc::InsecureChannelCredentials()));
@@ -263,7 +263,7 @@ TEST(GrpcRequestTest, ACallWhoseRequestDoesNotComeInTimeEnds) {
     GenericCall call(stub, method);
     EXPECT_EQ(call.Read(), absl::nullopt);
     EXPECT_THAT(call.Finish(), HasCode(absl::StatusCode::kDeadlineExceeded,
-                                       HasSubstr("request has not come within 1s")))
+                                       HasSubstr("request has not come within 3s")))
         << method;
   }
   // One whose request has come may last.

@@ -558,16 +558,24 @@ class FollowTest(unittest.TestCase):
     def test_the_example_evaluates_the_model_until_its_training_ends(self):
         with tempfile.TemporaryDirectory() as folder:
             address = f"unix:{folder}/server"
-            programs = [[os.path.abspath("server/sluice_server"), f"--listen={address}", "--workers=1"],
-                        [PYTHON, os.path.join(PACKAGE, "examples", "evaluate.py"), f"--server={address}"],
-                        [*IMAGES, f"--server={address}", "--max-steps=200"]]
-            processes = [started(words) for words in programs]
-            for process in processes:
-                self.addCleanup(ServerElsewhereTest.end, process)
+            worker = [*IMAGES, f"--server={address}", "--max-steps=200"]
+            processes = []
+
+            def start(words):
+                processes.append(started(words))
+                self.addCleanup(ServerElsewhereTest.end, processes[-1])
+                return processes[-1]
+
+            start([os.path.abspath("server/sluice_server"), f"--listen={address}", "--workers=2"])
+            evaluator = start([PYTHON, os.path.join(PACKAGE, "examples", "evaluate.py"), f"--server={address}"])
+            start(worker)
+            first = evaluator.stdout.readline()  # no step is made before the second worker is there
+            start(worker)
             said = [process.communicate(timeout=100) for process in processes]
-            self.assertEqual([process.returncode for process in processes], [0, 0, 0], said)
+            self.assertEqual([process.returncode for process in processes], [0] * 4, said)
             accuracy = re.search(r"test accuracy ([0-9.]+)", said[2][0]).group(1)
-            evaluations = said[1][0].splitlines()
+            evaluations = (first + said[1][0]).splitlines()
+            self.assertTrue(evaluations[0].startswith("step 0, "), evaluations)
             self.assertEqual(evaluations[-1], f"step 200, test accuracy {accuracy}")
             steps = [int(line.split()[1].rstrip(",")) for line in evaluations]
             self.assertEqual(steps, sorted(set(steps)))
