@@ -1,8 +1,18 @@
 """What peers that mean harm do with a connection. Each takes a Peer that has greeted the server."""
 
 import struct
+import time
 
-from http2_peer import CONTINUATION, END_HEADERS, HEADERS, RST_STREAM, field, frame, request
+from http2_peer import (
+    CONTINUATION,
+    END_HEADERS,
+    HEADERS,
+    PATIENCE,
+    RST_STREAM,
+    field,
+    frame,
+    request,
+)
 
 JOIN_IN_PARTS = "/sluice.v1.ParameterServer/JoinInParts"
 HEARTBEAT = "/sluice.v1.ParameterServer/Heartbeat"
@@ -13,7 +23,7 @@ MESSAGE = 4 << 20  # bytes of the largest message
 
 
 def reset_calls(peer, path):
-    """Begins 150,000 calls and resets each at once. True if the server closes the connection."""
+    """Begins calls and resets each at once. True if the server closes the connection in time."""
     whole = b"\x83\x86" + b"".join(
         field(name, value, remembered=True)
         for name, value in [
@@ -24,13 +34,16 @@ def reset_calls(peer, path):
         ]
     )
     indexed = b"\x83\x86\xc1\xc0\xbf\xbe"
-    for first in range(0, 150_000, 500):
+    deadline = time.monotonic() + PATIENCE
+    first = 0
+    while time.monotonic() < deadline:
         frames = b""
         for i in range(first, first + 500):
             frames += frame(HEADERS, END_HEADERS, 2 * i + 1, indexed if i else whole)
             frames += frame(RST_STREAM, 0, 2 * i + 1, struct.pack(">I", 8))
         if not peer.send(frames):
             return True
+        first += 500
     return False
 
 
