@@ -52,6 +52,9 @@ class CurrentStep {
   // this server is not counted.
   std::vector<SessionId> Delayers() const;
 
+  // The members that the step waits for. In ssp: those that the workers that are ahead wait for.
+  std::vector<SessionId> Holders(const StepProgress& progress) const;
+
   // Since when the step has waited for workers; in ssp, since when a worker has waited for others.
   absl::optional<absl::Time> HeldUpSince() const;
 
@@ -72,9 +75,6 @@ class CurrentStep {
   StepState Describe(const InFlightLimit* in_flight) const;
 
  private:
-  // The members that the step waits for. In ssp: those that the workers that are ahead wait for.
-  std::vector<SessionId> Holders(const StepProgress& progress) const;
-
   const RuntimeSettings& settings_;
   Roster& roster_;
   const PullQueue& pulls_;

@@ -16,7 +16,7 @@ class ReplicaLink {
   virtual void Send(const ReplicaCommand& command) = 0;
 
   // Whether the replica has come, and then lets nothing be heard: it is stopped, or cannot be
-  // reached. Any thread may ask.
+  // reached. Meanwhile no step waits too long for a worker. Any thread may ask.
   virtual bool silent() const = 0;
 };
 

@@ -64,7 +64,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     kAwaitsHeader,
     kWaits,     // for its turn, and until the store lets it in
     kReceives,  // messages are read, one after the other
-    kAnswered,  // or about to be: only who brought it here may finish the call
+    kAnswered,  // or about to be: by who brought it here, or by a cancel of its last wait
   };
 
   Phase phase() {

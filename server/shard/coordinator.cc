@@ -160,9 +160,8 @@ absl::Status Coordinator::Evict(const std::string& worker, Completions* completi
   return roster_.Ban(worker, running_.Now(), completions);
 }
 
-void Coordinator::Tick(bool waits, Completions* completions) {
-  running_.StandStill(waits);
-  NoteWhoIsServed();
+void Coordinator::Tick(bool silent, Completions* completions) {
+  NoteWhoIsServed(silent);
   roster_.Update(running_.Now(), completions);
   GoDown(watch_.OnWorkers(completions), completions);
   if (applying_) return;  // the step waits for nobody
@@ -171,16 +170,20 @@ void Coordinator::Tick(bool waits, Completions* completions) {
 }
 
 // Bytes that arrive renew a lease, at no cost for each chunk. The time since the last tick does not
-// count against workers that wait for this server.
-void Coordinator::NoteWhoIsServed() {
+// count against workers that wait for this server. Nor against those that others wait for, while
+// another server is silent: they may wait for that one.
+void Coordinator::NoteWhoIsServed(bool silent) {
   const absl::Time now = running_.Now();
   const absl::Time before = std::exchange(ticked_, now);
   for (const SessionId session : admission_.TakeHeard()) {
     roster_.sessions().NoteSeen(session, now).IgnoreError();
   }
-  for (const SessionId session : admission_.Served()) {
-    roster_.sessions().NoteServed(session, before, now);
+  std::vector<SessionId> served = admission_.Served();
+  if (silent) {
+    const std::vector<SessionId> holders = step_.Holders(step_.Progress());
+    served.insert(served.end(), holders.begin(), holders.end());
   }
+  for (const SessionId session : served) roster_.sessions().NoteServed(session, before, now);
 }
 
 // Ends a wait that has lasted for max_step_wait. In sync and backup the policy itself completes a

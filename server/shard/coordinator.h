@@ -115,8 +115,8 @@ class Coordinator {
   absl::optional<PullRequest> CancelPull(PullId id) { return pulls_.Cancel(id); }
 
   // Ends leases and waits that are over.
-  // `waits`: another server is silent. The time until the next tick then counts against nobody.
-  void Tick(bool waits, Completions* completions);
+  // `silent`: another server is. The time since the last tick then holds up no step.
+  void Tick(bool silent, Completions* completions);
 
   // Queues a push whose payload has arrived. DecideNext() judges it.
   void Queue(Arrival arrival);
@@ -152,7 +152,7 @@ class Coordinator {
   void AdoptSettings(Completions* completions);
   bool BeginsToSaveEnd();
   absl::Duration SinceFirstGradient() const;  // of the current step; 0 without any
-  void NoteWhoIsServed();
+  void NoteWhoIsServed(bool silent);
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
   bool draining() const { return !serving_.ok(); }  // also when suspended

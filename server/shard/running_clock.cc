@@ -6,8 +6,7 @@ namespace sluice {
 
 absl::Time RunningClock::Now() const {
   const absl::Time now = clock_.Now();
-  const absl::Duration most = stands_ ? absl::ZeroDuration() : longest_;
-  not_run_ += std::max(now - read_ - most, absl::ZeroDuration());
+  not_run_ += std::max(now - read_ - longest_, absl::ZeroDuration());
   read_ = now;
   return now - not_run_;
 }

@@ -6,9 +6,6 @@
 // gap of more than two ticks between two readings means that the process did not run; the clock
 // then advances by two ticks only. The first reading after the gap sees that already, whichever
 // thread makes it.
-//
-// It also stands still while another server of the job is silent, since workers wait for that
-// server then.
 
 #ifndef SLUICE_SERVER_SHARD_RUNNING_CLOCK_H_
 #define SLUICE_SERVER_SHARD_RUNNING_CLOCK_H_
@@ -27,16 +24,10 @@ class RunningClock final : public Clock {
       : clock_(clock), longest_(2 * tick), read_(clock.Now()) {}
 
   absl::Time Now() const override;
-  // From now on it stands still, or runs.
-  void StandStill(bool stands) {
-    Now();
-    stands_ = stands;
-  }
 
  private:
   const Clock& clock_;
   const absl::Duration longest_;
-  bool stands_ = false;
   mutable absl::Time read_;         // `clock_` at the latest reading
   mutable absl::Duration not_run_;  // the sum of all gaps
 };

@@ -89,11 +89,11 @@ absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
 }
 
 void Shard::Tick() {
-  const bool waits = std::any_of(links_.begin(), links_.end(),
-                                 [](const ReplicaLink* link) { return link->silent(); });
+  const bool silent = std::any_of(links_.begin(), links_.end(),
+                                  [](const ReplicaLink* link) { return link->silent(); });
   {
     CompletingLock lock(&job_.mu);
-    job_.coordinator.Tick(waits, lock.completions());
+    job_.coordinator.Tick(silent, lock.completions());
   }
   steps_.Advance();  // without a worker that has gone, the step may be complete
 }

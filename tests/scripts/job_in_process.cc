@@ -147,6 +147,7 @@ Values InProcess::Parameters() {
     const std::shared_ptr<const Snapshot> snapshot = shard().snapshot();
     return snapshot == nullptr ? Values() : ValuesOf(snapshot->values.span());
   }
+  if (shard().layout() == nullptr) return {};
   JoinRequest request;
   request.role = SessionRole::kObserver;
   request.worker = "reader of the parameters";
@@ -154,6 +155,7 @@ Values InProcess::Parameters() {
   request.layout = *shard().layout();
   const auto welcome = shard().Join(request, nullptr);
   EXPECT_THAT(welcome.status(), IsOk());
+  if (!welcome.ok()) return {};
   PullRequest pull;
   pull.session = welcome->session;
   const auto pulled = Pull(pull, false)->Answer();

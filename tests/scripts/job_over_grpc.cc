@@ -38,6 +38,7 @@ class Gradients {
   v1::SharedMemory name() const { return ToProto(memory_->name()); }
 
   v1::PushGradientsRequest Add(const Values& gradient) {
+    EXPECT_LE(written_ + gradient.size(), memory_->floats().size()) << "too many pushes for memory";
     std::copy(gradient.begin(), gradient.end(), memory_->floats().begin() + written_);
     v1::PushGradientsRequest message;
     message.mutable_chunk()->mutable_shared()->set_first(written_);
@@ -121,6 +122,7 @@ class GrpcPull final : public ScriptedPull {
       if (message.has_header()) {
         pulled.header.step = Step(message.header().step());
         pulled.header.not_modified = message.header().not_modified();
+        pulled.header.last = message.header().last();
       }
       if (message.header().has_shared()) pulled.values = ValuesAt(message.header().shared());
       if (!message.has_chunk()) continue;

@@ -45,8 +45,8 @@ class ScriptedPull {
   virtual void Cancel() = 0;  // returns when the servers have forgotten it
 };
 
-// Used by one thread. The destructor expects that the push counters add up and that no push or pull
-// is left in the shard.
+// Used by one thread. The destructor expects that the push counters add up and that no push is left
+// in the shard.
 class ScriptedJob {
  public:
   virtual ~ScriptedJob() = default;

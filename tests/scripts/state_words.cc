@@ -65,6 +65,12 @@ std::string FieldWords(const Message& message, const std::string& path) {
   const auto& in = *message.GetReflection();
   if (field->has_presence() && !in.HasField(message, field)) return "absent";
   const int count = field->is_repeated() ? in.FieldSize(message, field) : 1;
+  if (count == 0 && !split.second.empty()) {  // a path that nobody follows is wrong all the same
+    const bool inner = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    const bool known = inner && field->message_type()->FindFieldByName(std::string(
+                                    split.second.substr(0, split.second.find('.')))) != nullptr;
+    if (!known) return absl::StrCat("no field ", split.second);
+  }
   std::vector<std::string> words;
   for (int i = 0; i < count; ++i) {
     if (split.second.empty()) {

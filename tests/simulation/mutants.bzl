@@ -59,7 +59,7 @@ MUTANTS = {
     "slack_off_by_one": ("policy", "worker.clock > progress.slowest + consistency_.slack", "worker.clock >= progress.slowest + consistency_.slack"),
     "stale_gradient_counts": ("policy", "return staleness == 0;", "return staleness <= 1;"),
     "step_grows_by_two": ("admission", "Restore(number_.Next());", "Restore(number_.Next().Next());"),
-    "stop_ends_leases": ("shard", "not_run_ += std::max(now - read_ - most, absl::ZeroDuration());", "(void)most;"),
+    "stop_ends_leases": ("shard", "not_run_ += std::max(now - read_ - longest_, absl::ZeroDuration());", ""),
     "successor_changes_rank": ("membership", "[[request.index.value_or(it->second.index) == it->second.index]];", "true"),
     "successor_takes_lowest_index": ("membership", "[[it != records_.end() && it->second.alive() && it->second.role == request.role]];", "returns && it->second.alive() && it->second.role == request.role"),
     "successor_waits_a_step": ("shard", "[[roster_.sessions().TakesOver(request)]] ||", "false"),

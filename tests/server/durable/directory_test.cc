@@ -71,8 +71,8 @@ TEST_F(DurableDirectoryTest, ALifeBeginsThoughThereIsNoRoomForTheNameOfItsJob) {
 
 TEST_F(DurableDirectoryTest, KnowsWhenItSavedACheckpointLast) {
   Life life(options_, files_);
-  life.world().Start({"a"});
   EXPECT_FALSE(life.directory().last_saved().has_value());
+  life.world().Start({"a"});
   const absl::Time before = RealClock().Now();
   ASSERT_THAT(SaveCheckpointAndWait(life.world().shard(), life.directory()), IsOk());
   const absl::optional<LastSaved> saved = life.directory().last_saved();

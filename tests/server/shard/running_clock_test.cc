@@ -30,23 +30,6 @@ TEST(RunningClockTest, StandsStillWhileTheProcessIsStopped) {
   EXPECT_EQ(running.Now(), before + 5 * kTick);
 }
 
-TEST(RunningClockTest, StandsStillWhileItIsTold) {
-  FakeClock clock;
-  RunningClock running(clock, kTick);
-  clock.Advance(kTick);
-  running.StandStill(true);
-  const absl::Time before = running.Now();
-  for (const absl::Duration passes : {kTick, kTick / 3, absl::Hours(1)}) {
-    clock.Advance(passes);
-    EXPECT_EQ(running.Now(), before);
-  }
-  clock.Advance(kTick);
-  running.StandStill(false);
-  EXPECT_EQ(running.Now(), before);
-  clock.Advance(kTick);
-  EXPECT_EQ(running.Now(), before + kTick);
-}
-
 TEST(RunningClockTest, WithoutATickNoticesNoGap) {
   FakeClock clock;
   const RunningClock running(clock, absl::InfiniteDuration());

@@ -208,7 +208,7 @@ TEST_F(FollowTest, HearsEachReportOnceAndInOrder) {
   EXPECT_THAT(Heard(3), ElementsAre(11, 12, 13));
 }
 
-// Time in which a replica is silent counts against no worker.
+// While a replica is silent, no step waits too long for a worker.
 TEST_F(FollowTest, AReplicaThatLetsNothingBeHeardIsSilent) {
   const ReplicaLink& link = *links_.links()[0];
   clock_.Advance(absl::Hours(1));
