@@ -170,7 +170,6 @@ class Player {
 
  private:
   struct Worker {
-    SessionRole role = SessionRole::kWorker;
     SessionId session;
     uint64_t nonce = 0;
     uint64_t sequence = 0;
@@ -328,7 +327,6 @@ class Player {
   absl::StatusOr<Welcome> JoinAs(const std::string& name, SessionRole role) {
     Worker& worker = workers_[name];
     if (worker.nonce == 0) worker.nonce = ++last_nonce_;
-    worker.role = role;
     JoinRequest request;
     request.job_id = "job";
     request.role = role;
