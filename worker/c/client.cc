@@ -203,8 +203,15 @@ absl::Status sluice_client::SetConstants(absl::Span<const sluice_constant> const
 
 absl::Status sluice_client::CheckRows(absl::string_view call, uint32_t table,
                                       absl::Span<const RowId> ids) const {
-  absl::Status joined = CheckJoined(call);
-  return joined.ok() ? sluice::CheckRowIds(call, model_.layout, table, ids) : joined;
+  absl::Status idle = thread_->CheckIdle(call);
+  if (!idle.ok()) return idle;
+  if (calls_.part() == ClientCalls::Part::kNew) return CheckJoined(call);
+  if (calls_.row_client() == nullptr) {
+    return absl::FailedPreconditionError(
+        "rows are pulled after this worker has left the job; pull them before it leaves, or after "
+        "it has awaited the end of training and before it reports");
+  }
+  return sluice::CheckRowIds(call, model_.layout, table, ids);
 }
 
 absl::Status sluice_client::BeginPullRows(uint32_t table, absl::Span<const RowId> ids,
@@ -228,7 +235,9 @@ absl::Status sluice_client::PrefetchRows(uint32_t table, absl::Span<const RowId>
 
 absl::Status sluice_client::SetRowGradients(uint32_t table, absl::Span<const RowId> ids,
                                             const float* gradients) {
-  absl::Status ready = CheckRows("sluice_set_row_gradients()", table, ids);
+  absl::Status ready = CheckJoined("sluice_set_row_gradients()");
+  if (ready.ok())
+    ready = sluice::CheckRowIds("sluice_set_row_gradients()", model_.layout, table, ids);
   if (ready.ok()) next_.SetRows(table, ids, gradients);
   return ready;
 }

@@ -64,6 +64,7 @@ struct sluice_client {
 
  private:
   absl::Status CheckJoined(absl::string_view call) const;
+  // Whether these rows can be pulled now.
   absl::Status CheckRows(absl::string_view call, uint32_t table,
                          absl::Span<const sluice::RowId> ids) const;
   void NoteStatus();

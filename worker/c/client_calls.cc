@@ -52,19 +52,24 @@ absl::Status ClientCalls::Push(RowGradients rows, uint32_t samples, absl::option
   return report.status();
 }
 
+ParameterClient* ClientCalls::row_client() const {
+  if (part_ == Part::kJoined) return client_.get();
+  return final_step_.has_value() ? observer_.get() : nullptr;
+}
+
 // What was prefetched for other ids is given up.
 absl::Status ClientCalls::PullRows(const RowIds& rows, absl::Span<float> to) {
   auto prefetched = prefetched_.extract(rows.table);
   if (rows.ids.empty()) return absl::OkStatus();
   if (!prefetched.empty() && prefetched.mapped().rows.front().ids == rows.ids) {
-    return client_->FinishRows(std::move(prefetched.mapped()), to);
+    return row_client()->FinishRows(std::move(prefetched.mapped()), to);
   }
-  return client_->PullRows({rows}, to);
+  return row_client()->PullRows({rows}, to);
 }
 
 void ClientCalls::PrefetchRows(const RowIds& rows) {
   prefetched_.erase(rows.table);
-  if (!rows.ids.empty()) prefetched_.emplace(rows.table, client_->StartRows({rows}));
+  if (!rows.ids.empty()) prefetched_.emplace(rows.table, row_client()->StartRows({rows}));
 }
 
 absl::Status ClientCalls::Leave() {
@@ -87,6 +92,7 @@ absl::Status ClientCalls::AwaitEnd() {
 }
 
 absl::Status ClientCalls::Report(const Results& results) {
+  prefetched_.clear();
   const std::unique_ptr<ParameterClient> observer = std::move(observer_);
   return observer->Leave({results});
 }

@@ -58,8 +58,11 @@ class ClientCalls {
   Part part() const { return part_; }
   bool observes() const { return observer_ != nullptr; }
   ParameterClient* client() const { return client_.get(); }  // null before it has joined
-  const RoundReport& round() const { return round_; }        // of the latest push
-  sluice_status status() const;                              // of a worker that has joined
+  // Pulls rows: the worker's client, and after AwaitEnd() the observer's. Null before it has
+  // joined, and when it has left.
+  ParameterClient* row_client() const;
+  const RoundReport& round() const { return round_; }  // of the latest push
+  sluice_status status() const;                        // of a worker that has joined
 
  private:
   absl::Status Join(SessionRole role, std::unique_ptr<ParameterClient>* client);

@@ -376,7 +376,8 @@ SLUICE_API sluice_code sluice_set_tables(sluice_client* client, const sluice_tab
 /* Begins to pull rows of the table with that index, and to write them to `rows`, one after the
  * other: `count` times the table's width. `ids` are ascending, each once, and are copied. A row
  * that does not exist has its first value. The rows are of a step that is not earlier than that of
- * the parameters. sluice_wait() waits for them; until then `rows` must stay valid. */
+ * the parameters; after sluice_await_end(), and until sluice_report(), of the last step.
+ * sluice_wait() waits for them; until then `rows` must stay valid. */
 SLUICE_API sluice_code sluice_pull_rows(sluice_client* client, uint32_t table, const uint64_t* ids,
                                         size_t count, float* rows);
 

@@ -152,6 +152,8 @@ class CTest(unittest.TestCase):
             self.assertEqual(said.count(rows), 2, ended.stdout)
             followed = f"followed step {STEPS}, rows {own:g} {own:g}, {common:g} {common:g}"
             self.assertEqual(said.count(followed), 2, ended.stdout)
+            at_the_end = f"at the end {own:g} {own:g}, {common:g} {common:g}"  # pulled twice by each worker
+            self.assertEqual(said.count(at_the_end), 4, ended.stdout)
             for line in (
                     "no name: the name of a table is NULL, expected a text",
                     "initializer: the initializer of table items is 3, expected SLUICE_ROWS_ZERO to SLUICE_ROWS_NORMAL",
@@ -166,7 +168,10 @@ class CTest(unittest.TestCase):
                     "table: sluice_pull_rows() got table 1, the model has 1 tables, which are counted from 0",
                     "ids: sluice_set_row_gradients() got the id 4 after 5; sort the ids, and give each once",
                     "no table: sluice_follow_rows() got table 0, the model has 0 tables, which are counted from 0",
-                    "follower: sluice_follower_set_tables() may be called once, before sluice_follow()"):
+                    "follower: sluice_follower_set_tables() may be called once, before sluice_follow()",
+                    "gradients at the end: sluice_set_row_gradients() was called after this worker has left",
+                    "pulled after the report: rows are pulled after this worker has left the job; pull them before it "
+                    "leaves, or after it has awaited the end of training and before it reports"):
                 self.assertEqual(said.count(line), 2, ended.stdout)
 
     def test_workers_train_a_model_of_tables_only_which_goes_on_from_a_checkpoint(self):

@@ -124,9 +124,27 @@ static int Train(sluice_client* client, int steps) {
   return 0;
 }
 
+/* Rows can be pulled, also ahead, until the report. Gradients are pushed no more. */
 static int End(sluice_client* client) {
-  if (sluice_await_end(client) != SLUICE_OK) return Fail("end");
-  return Wait(client) == SLUICE_OK ? 0 : Fail("end");
+  const uint64_t ids[] = {0, 10};
+  float rows[2 * kWidth] = {0};
+  int pull;
+  if (sluice_prefetch_rows(client, 0, ids, 2) != SLUICE_OK) return Fail("prefetch");
+  if (sluice_await_end(client) != SLUICE_OK || Wait(client) != SLUICE_OK) return Fail("end");
+  for (pull = 0; pull < 2; ++pull) {
+    if (sluice_pull_rows(client, 0, ids, 2, rows) != SLUICE_OK) return Fail("pull at the end");
+    if (Wait(client) != SLUICE_OK) return Fail("pull at the end");
+    printf("at the end %g %g, %g %g\n", rows[0], rows[1], rows[2], rows[3]);
+    if (sluice_prefetch_rows(client, 0, ids, 2) != SLUICE_OK) return Fail("prefetch at the end");
+  }
+  if (sluice_set_row_gradients(client, 0, ids, 2, rows) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("gradients at the end: %s\n", sluice_error_message());
+  if (sluice_report(client, NULL, NULL, 0) != SLUICE_OK || Wait(client) != SLUICE_OK)
+    return Fail("report");
+  if (sluice_pull_rows(client, 0, ids, 2, rows) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("pulled after the report: %s\n", sluice_error_message());
+  if (sluice_prefetch_rows(client, 0, ids, 2) != SLUICE_FAILED_PRECONDITION) return 10;
+  return 0;
 }
 
 int main(int argc, char** argv) {

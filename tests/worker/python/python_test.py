@@ -126,6 +126,12 @@ class ScenarioTest(unittest.TestCase):
                          ["step 0 weight 1.0 bias 2.0", "step 1 weight 0.5 bias 1.5", "step 2 weight 0.0 bias 1.0",
                           "weight -0.5"])
 
+    def test_rows_of_the_last_step_are_pulled_between_the_end_of_training_and_the_report(self):
+        for servers in (1, 2):
+            with self.subTest(servers=servers):
+                said = self.play("has_rows_at_the_end", 1 + servers, f"--servers={servers}", "--mode=sync")
+                self.assertEqual(said.count("at the end [[[-2.5]], [[0.0]]]"), 4, said)
+
     def test_a_follower_has_the_rows_of_its_step(self):
         said = self.play("follows_embeddings", 1)
         self.assertEqual([line for line in said if "rows" in line],

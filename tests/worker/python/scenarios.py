@@ -704,6 +704,25 @@ def trains_rows_with_momentum(job):
     say("momentum of rows as expected")
 
 
+def has_rows_at_the_end(job):
+    """Worker 0 ends after 2 steps, worker 1 after 5. Each gradient of row 3 is 1."""
+    model = nn.ModuleDict({"table": sluice.RemoteEmbedding(1, initializer="zero"), "output": linear()})
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    for _ in range(2 if optimizer.index == 0 else 5):
+        optimizer.zero_grad()
+        (model["table"](torch.tensor([3])).sum() + model["output"].bias.sum()).backward()
+        optimizer.step()
+    model["table"].prefetch(torch.tensor([3, 4]))
+    optimizer.await_end()
+    model.eval()
+    for _ in range(2):
+        say("at the end", model["table"](torch.tensor([[3], [4]])).tolist())
+        model["table"].prefetch(torch.tensor([3, 4]))
+    optimizer.report(test_error=0.5)
+    for call in (model["table"], model["table"].prefetch):
+        expect(sluice.RemoteError, "before it reports", lambda call=call: call(torch.tensor([3])))
+
+
 def _prefetch(model, step, optimizer):
     ids, bags = _batch(step, optimizer.index)
     model.items.prefetch(ids)

@@ -181,13 +181,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """For RemoteEmbedding: writes the rows of `ids`, [rows], int64, ascending, to `rows`, [rows, width], float32."""
         self.wait()
         self._pushes_rows = False
-        self._client.check_has_rows()
         self._client.pull_rows(table, ids, rows)
 
     def prefetch_rows(self, table: int, ids: torch.Tensor) -> None:
         """For RemoteEmbedding: begins to pull the rows that the table's next pull_rows() is to write."""
         self.wait()
-        self._client.check_has_rows()
         self._client.prefetch_rows(table, ids)
 
     # What PyTorch's own code and that of others reads of an optimizer.
@@ -423,7 +421,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def await_end(self) -> None:
         """Does the same as leave(), waits until all workers have left, and takes the final parameters.
 
-        The rows of embeddings cannot be pulled any more: follow() another instance of the model, or call load_table().
+        Until report(), embeddings have the rows of the last step.
         """
         self.wait()
         self._look_up()
@@ -559,10 +557,6 @@ class _Client:
     def check_takes_part(self) -> None:
         if self.left:
             raise RemoteError("step() was called after leave(), when this worker no longer takes part", 9)
-
-    def check_has_rows(self) -> None:
-        if self.left:
-            raise RemoteError("rows are pulled after this worker has left the job; pull them before it leaves", 9)
 
     def status(self) -> _library.Status:
         status: _library.Status = library.sluice_client_status(self.handle)
