@@ -12,6 +12,22 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 COMMON = ["--max-steps=10", "--learning-rate=0.05", "--momentum=0.9", "--lr-schedule=cosine", "--lr-total-steps=10",
           "--progress=off"]
 RANKS, BATCH = 3, 32
+SPARSE = """
+import sys, torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shades = torch.nn.Embedding(16, 2, sparse=True)
+        self.output = torch.nn.Linear(2 * 28 * 28, 10)
+
+    def forward(self, images):
+        shades = (15 * images.flatten(1)).clamp(0, 15).to(torch.int64)
+        return self.output(self.shades(shades).flatten(1) / 28)
+
+torch.manual_seed(5)
+torch.jit.script(Model()).save(sys.argv[1])
+"""
 
 
 def train(launcher, *flags):
@@ -36,6 +52,15 @@ class AllreduceTest(unittest.TestCase):
     def test_ranks_end_where_one_process_with_the_whole_batch_ends(self):
         together, alone, untrained = self.compare("lenet")
         self.assertAlmostEqual(together, alone, delta=1e-6)
+        self.assertGreater(abs(untrained - alone), 1e-3)
+
+    def test_sparse_gradients_are_averaged(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/model.py", "w", encoding="ascii") as program:  # scripting reads the source
+                program.write(SPARSE)
+            subprocess.run(["/usr/bin/python3", program.name, f"{folder}/model.pt"], check=True)
+            together, alone, untrained = self.compare(f"{folder}/model.pt")
+        self.assertAlmostEqual(together, alone, delta=1e-5)
         self.assertGreater(abs(untrained - alone), 1e-3)
 
     def test_it_needs_a_launch(self):

@@ -81,6 +81,12 @@ SharedFloats ShareFlat(const torch::Tensor& flat) {
 
 }  // namespace
 
+bool HasGradientIn(const torch::Tensor& view, const torch::Tensor& parameter) {
+  const torch::Tensor& gradient = parameter.grad();
+  return gradient.defined() && gradient.layout() == torch::kStrided &&
+         gradient.data_ptr() == view.data_ptr();
+}
+
 FlatModel::FlatModel(torch::nn::Module& module, bool pushes_gradients) : module_(module) {
   std::vector<LayoutRange> ranges;
   Seen seen;
@@ -323,8 +329,8 @@ SharedFloats FlatModel::GatherGradients() {
     const torch::Tensor& grad = member.tensor.grad();
     if (!grad.defined()) {
       member.gradient.zero_();
-    } else if (!grad.is_same(member.gradient)) {
-      member.gradient.copy_(grad.is_sparse() ? grad.to_dense() : grad);
+    } else if (!HasGradientIn(member.gradient, member.tensor)) {
+      member.gradient.copy_(grad.layout() == torch::kStrided ? grad : grad.to_dense());
     }
   }
   return ShareFlat(gradients_);
@@ -336,7 +342,10 @@ void FlatModel::ZeroGradients() {
   for (Member& member : members_) {
     if (!member.is_parameter) continue;
     if (member.is_view) {
-      member.tensor.mutable_grad() = member.gradient;
+      // Another tensor of the same memory, which the program may move.
+      if (!HasGradientIn(member.gradient, member.tensor)) {
+        member.tensor.mutable_grad() = member.gradient.detach();
+      }
     } else if (member.tensor.grad().defined()) {
       member.tensor.mutable_grad() = torch::Tensor();
     }

@@ -43,6 +43,10 @@ struct GradientView {
   uint64_t length = 0;
 };
 
+// Whether the gradient of `parameter` lies in the memory of `view`. A sparse gradient has no
+// address, and the program may move one (`grad.set_data(...)`).
+bool HasGradientIn(const torch::Tensor& view, const torch::Tensor& parameter);
+
 // Only the thread that trains the module may use it. The module must outlive it. The constructor
 // moves the module's tensors into other memory and keeps their values, so create optimizers of
 // torch::optim after the FlatModel, not before. Do not move the module to another device or element

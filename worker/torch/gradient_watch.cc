@@ -77,9 +77,8 @@ void GradientWatch::NoteComplete(size_t index) {
   Watched& watched = watched_[index];
   // Autograd has added to a gradient that has left.
   if (watched.left) ThrowChanged(watched.view.offset);
-  const torch::Tensor& gradient = watched.view.parameter.grad();
-  // If the gradient is not the view, GatherGradients() copies it in step().
-  if (watched.complete || !gradient.defined() || !gradient.is_same(watched.view.gradient)) return;
+  // If the gradient is not in the view, GatherGradients() copies it in step().
+  if (watched.complete || !HasGradientIn(watched.view.gradient, watched.view.parameter)) return;
   watched.complete = true;
   NoteReady(watched.view.offset, watched.view.offset + watched.view.length);
 }

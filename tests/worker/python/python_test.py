@@ -97,7 +97,14 @@ class ScenarioTest(unittest.TestCase):
         self.assertIn("done", self.play("what_is_wrong", 1))
 
     def test_gradients_that_are_no_views_any_more_count(self):
-        self.assertIn("weight -1.0 bias 1.0 step 3 applied", self.play("gradients_that_are_no_views", 1))
+        self.assertIn("weight -3.0 bias 0.0 step 5 applied", self.play("gradients_that_are_no_views", 1))
+
+    def test_a_sparse_gradient_counts_as_a_dense_one(self):
+        for variables, tables in (([], 5), (["OVERLAP=1"], 5), (["ALONE=1"], 2)):
+            with self.subTest(variables=variables):
+                ended = launch(3, ["env", *variables, *SCENARIOS, "has_sparse_gradients"])
+                self.assertEqual(ended.stdout.splitlines().count(f"tables {tables} as expected"), 2,
+                                 ended.stdout + ended.stderr)
 
     def test_groups_other_types_statistics_and_frozen_parameters(self):
         said = self.play("groups_and_types", 2)

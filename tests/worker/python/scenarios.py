@@ -153,9 +153,52 @@ def gradients_that_are_no_views(job):
     optimizer.step()  # weight -1, bias as it is
     optimizer.zero_grad()
     assert model.weight.grad.sum() == 0
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(torch.ones(1, 3)).sum().backward()
+        model.weight.grad.data = torch.full_like(model.weight, 2)
+        optimizer.step()  # weight -2, -3, bias 0.5, 0
     optimizer.await_end()
     say("weight", model.weight[1, 2].item(), "bias", model.bias[0].item(), "step", optimizer.last.step,
         optimizer.last.disposition)
+
+
+class Tables(nn.Module):
+    """Embeddings that begin with 1, of several types; or one of float64, where all is copied."""
+
+    def __init__(self, alone):
+        super().__init__()
+        kinds = [torch.float64] if alone else [torch.float32, torch.float64, torch.bfloat16]
+        tables = [nn.Embedding(1 << 16, 2, sparse=True)] * (not alone)  # so large that overlap sends it early
+        tables += [nn.Embedding(8, 2, sparse=True, dtype=kind) for kind in kinds]
+        self.tables = nn.ModuleList([*tables, nn.EmbeddingBag(8, 2, sparse=True, mode="sum", dtype=kinds[0])])
+        for table in self.tables:
+            nn.init.ones_(table.weight)
+
+    def forward(self, ids):
+        return sum(table(ids.view(1, -1)).sum().double() for table in self.tables)
+
+
+def has_sparse_gradients(job):
+    """A sparse gradient counts as a dense one: in a view, to which PyTorch adds it, and without one."""
+    model = Tables(alone="ALONE" in os.environ)
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model, overlap="OVERLAP" in os.environ)
+    touched = torch.zeros(8, 2)
+    for step in range(4):
+        ids = [torch.tensor([worker, step, 5, 5]) for worker in range(optimizer.workers)]
+        touched.index_add_(0, torch.cat(ids), torch.ones(4 * optimizer.workers, 2) / optimizer.workers)
+        if step % 2:
+            model.zero_grad(set_to_none=True)
+        else:
+            optimizer.zero_grad()
+        model(ids[optimizer.index]).backward()
+        assert model.tables[0].weight.grad.is_sparse == (step % 2 == 1 or "ALONE" in os.environ)
+        optimizer.step()
+    optimizer.await_end()
+    for table in model.tables:
+        assert torch.equal(table.weight[:8].float(), 1 - 0.5 * touched), table.weight[:8]
+        assert torch.equal(table.weight[8:], torch.ones_like(table.weight[8:]))
+    say("tables", len(model.tables), "as expected")
 
 
 def accumulates_with_overlap(job):

@@ -221,6 +221,18 @@ TEST_F(FlatModelTest, TakesInAGradientThatIsAViewOfAnother) {
   EXPECT_THAT(model.GatherGradients().values, ElementsAre(3, 4, 3, 4));
 }
 
+TEST_F(FlatModelTest, TakesInAGradientThatWasMovedAndMakesItAViewAgain) {
+  auto w = module_.Parameter("w", torch::ones({2}));
+  FlatModel model(module_);
+  Backward(w, {1, 2});
+  w.mutable_grad().set_data(Tensor({3, 4}));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(3, 4));
+  model.ZeroGradients();
+  Backward(w, {5, 6});
+  EXPECT_EQ(w.grad().data_ptr<float>(), model.GatherGradients().values.data());
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(5, 6));
+}
+
 TEST_F(FlatModelTest, TakesInAGradientThatIsNotContiguous) {
   auto w = module_.Parameter("w", torch::ones({2, 3}));
   FlatModel model(module_);

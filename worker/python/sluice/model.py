@@ -37,6 +37,12 @@ class Member:
     def end(self) -> int:
         return self.offset + self.length
 
+    def has_gradient(self) -> bool:
+        """Whether the tensor's gradient lies in the vector. A sparse one has no address; `grad.data = …` moves a dense one."""
+        gradient = self.tensor.grad
+        return (gradient is not None and gradient.layout == torch.strided and self.is_view
+                and gradient.data_ptr() == self.gradient.data_ptr())
+
     def take(self, value: torch.Tensor) -> None:
         """Copies a value of float32 to the tensor. What a tensor of float64 has beyond float32 stays if that is equal."""
         value = value.to(self.tensor.device)
@@ -105,8 +111,8 @@ class FlatModel:
     def bind_gradients(self) -> None:
         """Makes the gradients views again, where they can be."""
         for member in self.members:
-            if member.is_parameter and member.is_view:
-                member.tensor.grad = member.gradient
+            if member.is_parameter and member.is_view and not member.has_gradient():
+                member.tensor.grad = member.gradient.detach()  # another tensor, as the program may move it
 
     def zero_gradients(self) -> None:
         if not self.has_one_buffer:  # else gather_gradients() writes all of it
@@ -143,8 +149,8 @@ class FlatModel:
                 if gradient is None:
                     # After model.zero_grad(set_to_none=True) backward did not reach this parameter.
                     member.gradient.zero_()
-                elif gradient.data_ptr() != member.gradient.data_ptr() or not member.is_view:
-                    member.gradient.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+                elif not member.has_gradient():
+                    member.gradient.copy_(gradient if gradient.layout == torch.strided else gradient.to_dense())
         self.bind_gradients()
 
     def gather_values(self) -> None:

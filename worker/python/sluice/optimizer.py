@@ -720,8 +720,7 @@ class _Overlap:
 
     def _note(self, place: int) -> None:
         member = self._flat.members[place]
-        gradient = member.tensor.grad
-        if gradient is None or gradient.data_ptr() != member.gradient.data_ptr():
+        if not member.has_gradient():
             return  # step() copies it
         if place in self._ready:
             self._twice = member.name

@@ -44,7 +44,10 @@ void GradientGroup::Average(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> tensors = FloatingBuffers(module);
   for (const torch::Tensor& parameter : module.parameters()) {
-    if (parameter.grad().defined()) tensors.push_back(parameter.grad());
+    torch::Tensor& gradient = parameter.mutable_grad();
+    if (!gradient.defined()) continue;
+    if (gradient.layout() != torch::kStrided) gradient = gradient.to_dense();
+    tensors.push_back(gradient);
   }
   torch::Tensor flat = Flatten(tensors);
   Sum(flat);
