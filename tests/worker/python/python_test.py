@@ -615,6 +615,40 @@ class SamplerTest(unittest.TestCase):
         ended = subprocess.run([PYTHON, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=False)
         self.assertEqual(ended.stdout, "0 False\n3 True\n5 False\n", ended.stderr)
 
+    def test_only_batches_of_batches_are_an_error(self):
+        program = ("import types, sluice, torch\n"
+                   "place = types.SimpleNamespace(index=0, workers=2, batches_before=0, earlier_launches=[])\n"
+                   "def sampler(): return sluice.DistributedSampler(24, 4, place)\n"
+                   "class Own(torch.utils.data.IterableDataset):\n"
+                   "    def __iter__(self): return (data[rows] for rows in sampler())\n"
+                   "class Passes(torch.utils.data.BatchSampler):\n"
+                   "    def __iter__(self): return iter(self.sampler)\n"
+                   "class Same(torch.utils.data.BatchSampler): pass\n"
+                   "data = torch.arange(48).view(24, 2)\n"
+                   "part = torch.utils.data.Subset(torch.utils.data.TensorDataset(data), range(23, -1, -1))\n"
+                   "for words in ({'dataset': data, 'batch_sampler': sampler()},\n"
+                   "              {'dataset': data, 'batch_sampler': sampler(), 'num_workers': 2},\n"
+                   "              {'dataset': data, 'batch_sampler': Passes(sampler(), 4, True)},\n"
+                   "              {'dataset': data, 'sampler': sampler(), 'batch_size': None},\n"
+                   "              {'dataset': part, 'batch_sampler': sampler()},\n"
+                   "              {'dataset': Own(), 'batch_size': None},\n"
+                   "              {'dataset': data, 'sampler': sampler(), 'batch_size': 16},\n"
+                   "              {'dataset': data, 'sampler': sampler()},\n"
+                   "              {'dataset': data, 'sampler': sampler(), 'batch_size': 2, 'drop_last': True, 'num_workers': 1},\n"
+                   "              {'dataset': data, 'batch_sampler': Same(sampler(), 2, False)}):\n"
+                   "    try:\n"
+                   "        batches = list(torch.utils.data.DataLoader(**words))\n"
+                   "        print(*[list((batch if torch.is_tensor(batch) else batch[0]).shape) for batch in batches])\n"
+                   "    except ValueError as error:\n"
+                   "        print(error)\n")
+        ended = subprocess.run([PYTHON, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        said = ended.stdout.splitlines()
+        self.assertEqual(said[:6], ["[4, 2] [4, 2] [4, 2]"] * 6, ended.stdout + ended.stderr)
+        self.assertEqual(len(said), 10, ended.stdout + ended.stderr)
+        for line in said[6:]:
+            self.assertIn("got a sluice.DistributedSampler, whose items are batches", line)
+            self.assertIn("give it as batch_sampler=, without batch_size=", line)
+
     def test_another_number_of_workers_takes_what_is_left(self):
         program = ("import collections, itertools, types, sluice\n"
                    "def rows_of(size, batch, counts, workers, epochs):\n"

@@ -1,6 +1,7 @@
 """Which rows of a data set a worker takes."""
 
 import ctypes
+import sys
 from typing import TYPE_CHECKING, Iterator, List, Sequence, Sized, Tuple, Union
 
 import torch
@@ -9,6 +10,10 @@ from sluice._library import check, library
 
 if TYPE_CHECKING:
     from sluice.optimizer import DistributedOptimizer
+
+
+# A DataLoader tells its sampler nothing, but it iterates `sampler` here, and `batch_sampler` by itself.
+_MAKES_BATCHES = torch.utils.data.BatchSampler.__iter__.__code__
 
 
 def permutation(size: int, seed: int, epoch: int) -> "ctypes.Array[ctypes.c_int64]":
@@ -108,9 +113,14 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
         return range(max(begin, self._deal.count(epoch)), end)
 
     def __iter__(self) -> Iterator[List[int]]:
-        order = permutation(self._size, self._seed, self._epoch)
-        batches = self._batches_of(self._epoch)
-        self._epoch += 1
+        if sys._getframe(1).f_code is _MAKES_BATCHES:  # pylint: disable=protected-access
+            raise ValueError("DataLoader(…, sampler=…) got a sluice.DistributedSampler, whose items are batches, and would "
+                             "make batches of batches; give it as batch_sampler=, without batch_size= and drop_last=")
+        epoch, self._epoch = self._epoch, self._epoch + 1
+        return self._rows_of(epoch, self._batches_of(epoch))
+
+    def _rows_of(self, epoch: int, batches: range) -> Iterator[List[int]]:
+        order = permutation(self._size, self._seed, epoch) if batches else []
         for batch in batches:
             begin = self._deal.at(batch)[1] * self._batch_size
             yield order[begin:begin + self._batch_size]
