@@ -120,7 +120,9 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
         return self._rows_of(epoch, self._batches_of(epoch))
 
     def _rows_of(self, epoch: int, batches: range) -> Iterator[List[int]]:
-        order = permutation(self._size, self._seed, epoch) if batches else []
+        if not batches:
+            return
+        order = permutation(self._size, self._seed, epoch)
         for batch in batches:
             begin = self._deal.at(batch)[1] * self._batch_size
             yield order[begin:begin + self._batch_size]
