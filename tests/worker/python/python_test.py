@@ -605,15 +605,17 @@ class SamplerTest(unittest.TestCase):
     def test_a_process_in_anothers_place_begins_after_its_batches(self):
         program = ("import types, sluice\n"
                    "place = types.SimpleNamespace(index=0, workers=1, batches_before=7, earlier_launches=[])\n"
-                   "sampler = sluice.DistributedSampler(20, 4, place)\n"
-                   "first = [list(batch) for batch in sampler]\n"
-                   "for epoch in range(3):\n"
-                   "    sampler = sampler if epoch else sluice.DistributedSampler(20, 4, place)\n"
-                   "    sampler.set_epoch(epoch)\n"
-                   "    batches = [list(batch) for batch in sampler]\n"
-                   "    print(len(batches), batches == first)\n")
+                   "def epochs_of(sets):\n"
+                   "    sampler = sluice.DistributedSampler(20, 4, place)\n"
+                   "    for epoch in range(3):\n"
+                   "        if sets: sampler.set_epoch(epoch)\n"
+                   "        assert len(sampler) == 5\n"
+                   "        yield [list(batch) for batch in sampler]\n"
+                   "epochs = list(epochs_of(False))\n"
+                   "print([len(batches) for batches in epochs], epochs == list(epochs_of(True)))\n")
         ended = subprocess.run([PYTHON, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=False)
-        self.assertEqual(ended.stdout, "0 False\n3 True\n5 False\n", ended.stderr)
+        self.assertEqual(ended.stdout, "[0, 3, 5] True\n", ended.stderr)
+        self.assertEqual(ended.stderr.count("sluice: this job has trained 1 epoch before."), 2, ended.stderr)
 
     def test_only_batches_of_batches_are_an_error(self):
         program = ("import types, sluice, torch\n"
@@ -660,10 +662,8 @@ class SamplerTest(unittest.TestCase):
                    "        rows.append([])\n"
                    "        for epoch in range(epochs):\n"
                    "            sampler.set_epoch(epoch)\n"
-                   "            count = len(sampler)\n"
-                   "            batches = [[(epoch, row) for row in batch] for batch in sampler]\n"
-                   "            assert len(batches) == count, (len(batches), count)\n"
-                   "            rows[-1] += batches\n"
+                   "            assert len(sampler) == size // batch // workers\n"
+                   "            rows[-1] += [[(epoch, row) for row in batch] for batch in sampler]\n"
                    "    return rows\n"
                    "for counts in [[7, 7]], [[7, 7], [1, 1, 1, 1]], [[12, 12]], [[3, 9], [5]]:\n"
                    "    taken = collections.Counter()\n"
@@ -676,6 +676,51 @@ class SamplerTest(unittest.TestCase):
                    "    print(len(taken), set(taken.values()))\n")
         ended = subprocess.run([PYTHON, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=False)
         self.assertEqual(ended.stdout, "192 {1}\n" * 4, ended.stderr)
+
+
+class ResumeTest(unittest.TestCase):
+    """A job of 24 batches in an epoch that is started again: its parameters are how often each row was used."""
+
+    def begin(self, workers, epochs, **variables):
+        """Returns the server and the workers, which were started by hand."""
+        address = f"unix:{self.folder}/server"
+        words = [os.path.abspath("server/sluice_server"), f"--listen={address}", f"--workers={workers}", "--reduction=sum",
+                 f"--checkpoint-dir={self.folder}/kept", "--durability=journal"]
+        processes = [started(words)]
+        processes += [started([*SCENARIOS, "counts_rows", f"--server={address}", f"--name=w{place}"], EPOCHS=str(epochs),
+                              **variables) for place in range(workers)]
+        for process in processes:
+            self.addCleanup(ServerElsewhereTest.end, process)
+        return processes
+
+    def finish(self, workers, epochs, **variables):
+        """Returns the steps of all workers together, how often each row was used, and what was said on stderr."""
+        said = [process.communicate(timeout=100) for process in self.begin(workers, epochs, **variables)]
+        errors = "".join(errors for _, errors in said)
+        found = [re.fullmatch(r"steps ([0-9]+) used (.*)\n", line) for line, _ in said[1:]]
+        self.assertTrue(all(found), f"{said}")
+        used = {line.group(2) for line in found}
+        self.assertEqual(len(used), 1, said)
+        return sum(int(line.group(1)) for line in found), used.pop(), errors
+
+    def test_each_row_is_used_once_in_an_epoch_after_a_kill_and_after_the_end(self):
+        for workers, stop, later, variables in ((2, 14, 2, {}), (2, 5, 3, {"SETS_EPOCH": "1"}), (2, 12, 3, {})):
+            with self.subTest(stop=stop, later=later), tempfile.TemporaryDirectory() as self.folder:
+                killed = self.begin(workers, 2, STOP=str(stop), **variables)
+                for process in killed[1:]:
+                    self.assertEqual(process.stdout.readline(), "waits\n")
+                for process in killed:
+                    process.kill()
+                    process.wait()
+                begun = workers * stop // 24
+                steps, used, errors = self.finish(later, 2, **variables)
+                self.assertEqual((steps, used), (48 - workers * stop, "[2.0]"), errors)
+                self.assertEqual(errors.count("sluice: this job has trained 1 epoch before."), begun, errors)
+                steps, used, errors = self.finish(later, 2, **variables)
+                self.assertEqual((steps, used), (0, "[2.0]"), errors)
+                self.assertIn("sluice: this job has trained 2 epochs before. The loop skips them", errors)
+                steps, used, errors = self.finish(later, 3, **variables)
+                self.assertEqual((steps, used), (24, "[3.0]"), errors)
 
 
 class CheckpointTest(unittest.TestCase):

@@ -1200,5 +1200,27 @@ def unfreezes(job):
     say("warned", len(caught), caught[0].message)
 
 
+def counts_rows(job):
+    """Counts in the parameters how often a step has used each row; waits after the step STOP."""
+    model = nn.ParameterDict({"used": nn.Parameter(torch.zeros(96))})
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1), job, model)
+    sampler = sluice.DistributedSampler(96, 4, optimizer)
+    loader = torch.utils.data.DataLoader(range(96), batch_sampler=sampler)
+    steps = 0
+    for epoch in range(int(os.environ["EPOCHS"])):
+        if "SETS_EPOCH" in os.environ:
+            sampler.set_epoch(epoch)
+        for rows in loader:
+            optimizer.zero_grad()
+            (-model["used"][rows]).sum().backward()
+            optimizer.step()
+            steps += 1
+            if steps == int(os.environ.get("STOP", "0")):
+                say("waits")
+                sys.stdin.readline()
+    optimizer.await_end()
+    say("steps", steps, "used", sorted(set(model["used"].tolist())))
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](started)

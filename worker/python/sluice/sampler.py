@@ -74,10 +74,12 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
     workers together see what one worker of batch size B x W sees, in the same order. The remainder, less than B x W
     rows, is dropped; each epoch drops others.
 
-    Iterating yields this worker's batches of an epoch, each a list of B rows. Each iteration is the next epoch;
-    set_epoch() chooses one. A process that was started again in a worker's place begins after the batches that were
-    pushed before it: epochs before that one are empty until it has begun. If a job goes on with another number of
-    workers, these share the batches that are left; one of them may then have a batch more of an epoch than another.
+    Iterating yields this worker's batches of an epoch, each a list of B rows. The first iteration is epoch 0, and each
+    is the next one; set_epoch() chooses one. So a loop over the epochs of a job goes on where the job is, also if the
+    job was killed, or had ended, and is started again: an epoch that was trained before has no batches, and of one that
+    was begun the rest is yielded. Worker 0 says in a line on stderr that it begins later. If a job goes on with another
+    number of workers, these share the batches that are left; one of them may then have a batch more of an epoch than
+    another.
     """
 
     def __init__(self, data: Union[int, Sized], batch_size: int, optimizer: "DistributedOptimizer", seed: int = 1) -> None:
@@ -94,11 +96,12 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
                              f"of {batch_size} for each of {self._workers} workers; lower the batch size or use fewer")
         self._deal = _Deal(self._size // batch_size, self._index, self._workers, optimizer.earlier_launches)
         self._begin = optimizer.batches_before  # until the epoch of this batch has begun
-        self._epoch = self._deal.at(self._begin)[0]
+        self._epoch = 0
+        self._tells = optimizer.index == 0
 
     def __len__(self) -> int:
-        """The batches of this worker in the epoch of the next iteration."""
-        return self._deal.count(self._epoch + 1) - self._deal.count(self._epoch)
+        """The batches of a worker in a whole epoch, such as for the length of a schedule."""
+        return self._size // self._batch_size // self._workers
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration is epoch `epoch`, which counts from 0."""
@@ -112,10 +115,20 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
         begin, self._begin = self._begin, 0
         return range(max(begin, self._deal.count(epoch)), end)
 
+    def _tell_of_what_is_done(self) -> None:
+        """Says once that the job is beyond the epoch of this iteration."""
+        now = self._deal.at(self._begin)[0]
+        if self._tells and self._epoch < now:
+            print(f"sluice: this job has trained {now} epoch{'s' * (now > 1)} before. The loop skips them, and trains from epoch "
+                  f"{now} on, which counts from 0. To train more, give the loop more epochs; to begin anew, give the server "
+                  "another --checkpoint-dir", file=sys.stderr, flush=True)
+        self._tells = False
+
     def __iter__(self) -> Iterator[List[int]]:
         if sys._getframe(1).f_code is _MAKES_BATCHES:  # pylint: disable=protected-access
             raise ValueError("DataLoader(…, sampler=…) got a sluice.DistributedSampler, whose items are batches, and would "
                              "make batches of batches; give it as batch_sampler=, without batch_size= and drop_last=")
+        self._tell_of_what_is_done()
         epoch, self._epoch = self._epoch, self._epoch + 1
         return self._rows_of(epoch, self._batches_of(epoch))
 
