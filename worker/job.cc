@@ -111,7 +111,7 @@ absl::StatusOr<Job> Job::Observe(const JobFlags& flags) {
   PrepareProcess();
   absl::StatusOr<WorkerContext> context = WorkerContext::From(flags);
   if (!context.ok()) return context.status();
-  context->TakePlace(absl::nullopt);
+  context->TakePlace(absl::nullopt, absl::nullopt);
   return Job(std::make_unique<WorkerContext>(*std::move(context)), nullptr);
 }
 
@@ -121,6 +121,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   absl::StatusOr<WorkerContext> context = WorkerContext::From(flags);
   std::unique_ptr<JobServer> server;
   absl::optional<uint32_t> index;
+  absl::optional<uint32_t> workers;
   if (LaunchedByMpi()) {
     auto launch = TakePartInLaunch(
         *flags.server_flags, remote ? ServerPlace::kElsewhere : ServerPlace::kAnyRanks, flags.name,
@@ -130,6 +131,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     if (!remote) context->TakeTicket(std::move(launch->ticket));
     server = std::move(launch->server);
     index = WorkerIndex(launch->server_ranks, launch->world.rank);
+    workers = static_cast<uint32_t>(launch->world.size - launch->server_ranks.size());
   } else {
     absl::Status sound = context.status();
     sound.Update(CheckStartedByHand(*flags.server_flags));
@@ -139,7 +141,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
           "no server: give --server=host:port, or launch with mpirun, where rank 0 is the server");
     }
   }
-  context->TakePlace(index);
+  context->TakePlace(index, workers);
   const std::string& trace = flags.server_flags->trace;
   if (!trace.empty() && server == nullptr) {
     const absl::Status opened = context->OpenTrace(trace);
@@ -151,6 +153,10 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
 int Job::Serve() { return server_->Serve(); }
 
 bool Job::speaks() const { return context_->index().value_or(0) == 0; }
+
+absl::optional<uint32_t> Job::rank() const { return context_->index(); }
+
+absl::optional<uint32_t> Job::size() const { return context_->workers(); }
 
 const std::string& Job::name() const { return context_->name(); }
 

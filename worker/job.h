@@ -15,6 +15,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/protocol/attachment.h"
 
 namespace sluice {
@@ -74,6 +75,13 @@ class Job {
   // Whether this worker should print its progress: worker 0 of a launch, and every worker that was
   // started by hand.
   bool speaks() const;
+
+  // This worker's place among the workers of its launch, from 0 on, and how many they are, without
+  // the servers; known before a model is made. Once it has joined, RemoteOptimizer::index() and
+  // workers() are the same, unless its server runs elsewhere. Absent in a worker that was started
+  // by hand, where the server chooses; a server has no rank.
+  absl::optional<uint32_t> rank() const;
+  absl::optional<uint32_t> size() const;
 
   // The name under which this worker joins.
   const std::string& name() const;

@@ -114,8 +114,9 @@ void WorkerContext::TakeTicket(JobTicket ticket) {
   if (!ticket_.credentials.key.empty()) credentials_ = SourceOf(ticket_.credentials);
 }
 
-void WorkerContext::TakePlace(absl::optional<uint32_t> index) {
+void WorkerContext::TakePlace(absl::optional<uint32_t> index, absl::optional<uint32_t> workers) {
   index_ = index;
+  workers_ = workers;
   if (!name_.empty()) return;
   name_ = index_.has_value() ? absl::StrCat("worker-", *index_)
                              : absl::StrCat(HostName(), "-", getpid(), "-", RandomHex(2));
@@ -132,6 +133,7 @@ absl::Status WorkerContext::OpenTrace(const std::string& file) {
 WorkerContext WorkerContext::WorkerNamed(const std::string& name) const {
   WorkerContext context = *this;
   context.index_ = absl::nullopt;
+  context.workers_ = absl::nullopt;
   context.name_ = name;
   context.nonce_ = RandomNonce();
   context.trace_ = nullptr;

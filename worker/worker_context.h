@@ -40,9 +40,9 @@ class WorkerContext {
   // Takes the ticket of a launch, in place of one that --server would give.
   void TakeTicket(JobTicket ticket);
 
-  // Gives this worker its place among those of the launch, absent if it was started by hand. A
-  // worker without --name then gets its name.
-  void TakePlace(absl::optional<uint32_t> index);
+  // Gives this worker its place among those of the launch, absent if it was started by hand, and
+  // their number. A worker without --name then gets its name.
+  void TakePlace(absl::optional<uint32_t> index, absl::optional<uint32_t> workers);
 
   // Begins the trace of this worker in that file.
   absl::Status OpenTrace(const std::string& file);
@@ -67,6 +67,9 @@ class WorkerContext {
 
   // The place among the workers of the launch.
   absl::optional<uint32_t> index() const { return index_; }
+
+  // How many workers the launch has.
+  absl::optional<uint32_t> workers() const { return workers_; }
 
   // The name under which this worker joins.
   const std::string& name() const { return name_; }
@@ -108,6 +111,7 @@ class WorkerContext {
   bool launched_ = false;           // the ticket is that of a launch
   CredentialsSource credentials_;   // empty: plaintext
   absl::optional<uint32_t> index_;  // among the workers of this launch
+  absl::optional<uint32_t> workers_;
   std::string name_;
   ProcessNonce nonce_;
   absl::Duration connect_timeout_;

@@ -159,6 +159,16 @@ int sluice_serve(sluice_job* job) {
 
 int sluice_speaks(const sluice_job* job) { return job->job.speaks() ? 1 : 0; }
 
+int32_t sluice_job_rank(const sluice_job* job) {
+  const absl::optional<uint32_t> rank = job->job.rank();
+  return rank.has_value() ? static_cast<int32_t>(*rank) : -1;
+}
+
+int32_t sluice_job_size(const sluice_job* job) {
+  const absl::optional<uint32_t> size = job->job.size();
+  return size.has_value() ? static_cast<int32_t>(*size) : -1;
+}
+
 void sluice_job_free(sluice_job* job) { delete job; }
 
 sluice_code sluice_order(uint64_t size, uint64_t seed, uint64_t epoch, int64_t* order) {

@@ -97,6 +97,12 @@ SLUICE_API int sluice_serve(sluice_job* job);
 /* Whether this worker should print its progress: worker 0 of a launch, or one started by hand. */
 SLUICE_API int sluice_speaks(const sluice_job* job);
 
+/* This worker's place among the workers of its launch, from 0 on, and how many they are, without
+ * the servers; known before a model is made. -1 in a worker that was started by hand, where the
+ * server chooses (sluice_client_status()); the rank of a server is -1, too. */
+SLUICE_API int32_t sluice_job_rank(const sluice_job* job);
+SLUICE_API int32_t sluice_job_size(const sluice_job* job);
+
 /* Reaches a server that runs elsewhere without taking part in its job: for sluice_follower_create()
  * alone. `flags` are --server, and those that reach it: --name, --connect-timeout, --token-file and
  * those of TLS. Others are INVALID_ARGUMENT. The server is asked later. */

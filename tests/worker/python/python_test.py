@@ -194,6 +194,22 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
         self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
         self.assertIn("--max-restarts starts a rank's program again, which MPI does not allow", ended.stderr)
 
+    def test_a_worker_knows_its_place_before_it_has_a_model(self):
+        for flags, workers in (([], 2), (["--servers=2"], 3), (["--max-restarts=1"], 1)):
+            with self.subTest(flags=flags):
+                said = self.play("knows_its_place", workers + ("--servers=2" in flags), *flags)
+                self.assertEqual(sorted(line for line in said if line.startswith("rank")),
+                                 [f"rank {rank} of {workers}, the same after the join" for rank in range(workers)])
+
+    def test_by_hand_and_on_a_server_there_is_no_rank(self):
+        program = "import os, sluice; job = sluice.start(); os.write(1, f'{job.is_server} {job.rank} {job.size}\\n'.encode())"
+        for words, expected in (([PYTHON, "-c", program, "--server=127.0.0.1:1"], ["False None None"]),
+                                (["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3", PYTHON, "-c", program],
+                                 ["False 0 2", "False 1 2", "True None 2"])):
+            ended = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=200)
+            self.assertEqual(sorted(line for line in ended.stdout.splitlines() if line[:4] in ("Fals", "True")), expected,
+                             ended.stderr)
+
     def test_a_program_that_ends_without_leaving_has_left(self):
         self.assertIn("weight 0.0", self.play("ends_without_leaving", 2))
 

@@ -1200,6 +1200,16 @@ def unfreezes(job):
     say("warned", len(caught), caught[0].message)
 
 
+def knows_its_place(job):
+    rank, size = job.rank, job.size
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    assert (optimizer.index, optimizer.workers) == (rank, size)
+    push(model, optimizer, 1)
+    optimizer.leave()
+    say("rank", rank, "of", f"{size},", "the same after the join")
+
+
 def counts_rows(job):
     """Counts in the parameters how often a step has used each row; waits after the step STOP."""
     model = nn.ParameterDict({"used": nn.Parameter(torch.zeros(96))})

@@ -67,6 +67,9 @@ class Job:
     Attributes:
       is_server: whether this process serves. Then call serve(), and nothing else.
       speaks: whether this worker should print its progress: worker 0 of a launch, or one that was started by hand.
+      rank, size: this worker's place among the workers of its launch, from 0 on, and how many they are, without the
+        servers; known before a model is made. None in a worker that was started by hand: DistributedOptimizer.index and
+        workers then tell what the server has chosen. The rank of a server is None, too.
     """
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
@@ -74,6 +77,8 @@ class Job:
         self._joined: Callable[[], Any] = lambda: None  # the client of the optimizer that has joined, or None
         self.is_server = bool(library.sluice_is_server(handle))
         self.speaks = bool(library.sluice_speaks(handle))
+        self.rank = _number(library.sluice_job_rank(handle))
+        self.size = _number(library.sluice_job_size(handle))
         if self.is_server:
             # A process that serves must not end before the server has: serve() blocks until then.
             self._finalizer = weakref.finalize(self, _free, handle)
@@ -87,6 +92,10 @@ class Job:
             raise ValueError("serve() was called on a worker; call it only if job.is_server")
         code: int = library.sluice_serve(self._handle)
         return code
+
+
+def _number(number: int) -> Optional[int]:
+    return None if number < 0 else number
 
 
 def _free(handle: ctypes.c_void_p) -> None:
