@@ -13,12 +13,17 @@ namespace {
 // An element of the vector takes the memory of three floats at least, and a constant is held once.
 constexpr uint64_t kConstantBytesPerElement = 8;
 
+// How many of the expected workers have no open session and are not done.
+uint32_t CountAbsent(const Census& census, uint32_t done, uint32_t expected) {
+  return expected - std::min(expected, census.open(SessionRole::kWorker) + done);
+}
+
 }  // namespace
 
 Roster::Roster(const ShardOptions& options, JobListener owner)
     : options_(options),
       owner_(std::move(owner)),
-      sessions_(options.max_sessions, options.session_base),
+      sessions_(options.max_sessions, options.session_base, options.expected_workers),
       launched_workers_(options.expected_workers) {}
 
 absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
@@ -42,6 +47,7 @@ absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, Jo
   sessions_.Change(**record, [&](SessionRecord& joined) { joined.listener = std::move(listener); });
   if (!first_join_.has_value()) first_join_ = now;
   if (request.role == SessionRole::kWorker) ended_before_ = false;
+  done_ = sessions_.CountDone();
   return record;
 }
 
@@ -119,8 +125,7 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   if (checkpoint.launched_workers > 0) launched_workers_ = checkpoint.launched_workers;
   earlier_launches_ = checkpoint.earlier_launches;
   had_workers_ = sessions_.census().open(SessionRole::kWorker) > 0;
-  const bool knows_all =
-      sessions_.census().known(SessionRole::kWorker) >= options_.expected_workers;
+  const bool knows_all = sessions_.census().open(SessionRole::kWorker) >= options_.expected_workers;
   if (checkpoint.step > Step() || (options_.goes_on && knows_all)) ResumeTraining();
   resumes_ = checkpoint.step > Step();
   observers_ = checkpoint.observers;
@@ -170,6 +175,7 @@ absl::Status Roster::Leave(SessionId session, absl::Time now, const std::string&
     left.failure = failure;
     left.listener = nullptr;
   });
+  done_ = sessions_.CountDone();
   return absl::OkStatus();
 }
 
@@ -209,17 +215,21 @@ void Roster::Update(absl::Time now, Completions* completions) {
     if (sessions_.census().open(SessionRole::kWorker) == 0) started_ = over;
     return;
   }
+  late_ = CountLate();
   if (started_) return;
-  const bool complete = sessions_.census().known(SessionRole::kWorker) >= options_.expected_workers;
-  const bool gone = resumes_ && sessions_.AllAreGoneSince(now - options_.lease);
-  timed_out_ = !complete && !gone && now - *first_join_ >= StartTimeout();
-  started_ = complete || gone || timed_out_;
+  const Census& census = sessions_.census();
+  const uint32_t expected = options_.expected_workers;
+  const bool complete = census.workers().connected + done_ >= expected;
+  const bool came = census.known(SessionRole::kWorker) >= expected;
+  const bool gone = (came && !sessions_.AnyMayContinue(SessionRole::kWorker, now)) ||
+                    (resumes_ && sessions_.AllAreGoneSince(now - options_.lease));
+  const bool timed_out = !complete && !gone && now - *first_join_ >= StartTimeout();
+  started_ = complete || gone || timed_out;
+  if (timed_out) late_ = CountAbsent(census, done_, expected);
 }
 
 uint32_t Roster::CountLate() const {
-  if (!timed_out_) return 0;
-  const uint32_t known = sessions_.census().known(SessionRole::kWorker);
-  return std::max(options_.expected_workers, known) - known;
+  return std::min(late_, CountAbsent(sessions_.census(), done_, options_.expected_workers));
 }
 
 // Workers that live come back at once when their server goes on.
@@ -262,8 +272,7 @@ StepProgress Roster::Progress() const {
   progress.missing = sessions_.census().missing();
   progress.joining = sessions_.census().open(SessionRole::kWorker) - progress.members;
   if (!started_) {
-    const uint32_t known = sessions_.census().known(SessionRole::kWorker);
-    progress.absent = std::max(options_.expected_workers, known) - known;
+    progress.absent = CountAbsent(sessions_.census(), done_, options_.expected_workers);
     progress.missing += progress.absent;
   }
   // Workers that have not joined have made no push.

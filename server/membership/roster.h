@@ -83,10 +83,13 @@ class Roster {
   // open session has that name.
   absl::Status Ban(const std::string& worker, absl::Time now, Completions* completions);
 
-  // Evicts sessions whose lease ended. Starts training when the expected workers have joined, or
-  // when the start timeout is over. If an earlier incarnation has made steps, training also counts
-  // as started when all workers that have joined this one have been gone for one lease, because the
-  // others may have left the earlier one. Call it after every change and periodically.
+  // Evicts sessions whose lease ended. Starts training when all expected workers are there, or when
+  // the start timeout is over. A worker whose connection broke is not there; one that has left in
+  // good order counts as there, unless another one came in its place. Training also counts as
+  // started when as many workers as expected have come, and none may come back. If an earlier
+  // incarnation has made steps, it is enough that all workers that have joined this one have been
+  // gone for one lease, because the others may have left the earlier one. Call it after every
+  // change and periodically.
   void Update(absl::Time now, Completions* completions);
 
   // Whether training has started and every worker has gone. CheckFinished() announces that.
@@ -113,10 +116,11 @@ class Roster {
   // Fills in the optimizer, the size of the model, and the numbers of workers and observers.
   void Describe(ShardStatus* state) const;
 
-  // Whether the expected workers have joined, or the start timeout is over.
+  // Whether Update() has started training.
   bool started() const { return started_; }
-  // How many of the expected workers have not joined although training has started, because the
-  // start timeout was over.
+  // How many of the expected workers were not there when training started, because the start
+  // timeout was over, and have not come since. One in the place of a worker that is lost is none of
+  // them.
   uint32_t CountLate() const;
   // Whether training has started and every worker has gone.
   bool finished() const { return finished_; }
@@ -153,8 +157,9 @@ class Roster {
   uint32_t launched_workers_;
   std::vector<std::vector<uint64_t>> earlier_launches_;
   absl::optional<absl::Time> first_join_;
+  uint32_t done_ = 0;  // SessionTable::CountDone(), which walks all records
+  uint32_t late_ = 0;  // CountLate() at the latest Update()
   bool started_ = false;
-  bool timed_out_ = false;    // the start timeout was over before all had joined
   bool had_workers_ = false;  // restored workers were open
   bool finished_ = false;
   bool has_finished_ = false;

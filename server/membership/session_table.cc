@@ -18,6 +18,26 @@ bool GoesOn(const SessionRecord& earlier, const SessionRecord& later) {
          earlier.last_sequence <= later.last_sequence;
 }
 
+// The lowest index that no other worker has. One whose part of the data has no worker comes before
+// those whose part has one, or is done: worker i has part i % `launched`.
+uint32_t FreeIndex(const std::map<std::string, SessionRecord>& records,
+                   const SessionRecord& claimant, uint32_t launched) {
+  std::set<uint32_t> taken;
+  std::set<uint32_t> parts;
+  for (const auto& entry : records) {
+    const SessionRecord& record = entry.second;
+    if (&record == &claimant || record.role != SessionRole::kWorker) continue;
+    if (record.alive()) taken.insert(record.index);
+    const bool works = record.joined && record.presence == Presence::kPresent;
+    const bool done = record.presence == Presence::kLeft && record.pushes_in_launch() > 0;
+    if (works || done) parts.insert(record.index % launched);
+  }
+  const bool all = parts.size() == launched;
+  uint32_t index = 0;
+  while (taken.count(index) > 0 || (!all && parts.count(index % launched) > 0)) ++index;
+  return index;
+}
+
 }  // namespace
 
 void SessionTable::Restore(const std::vector<SessionRecord>& workers, bool forgot_workers,
@@ -193,6 +213,19 @@ bool SessionTable::AnyWorkerLeft() const {
   });
 }
 
+uint32_t SessionTable::CountDone() const {
+  std::map<uint32_t, const SessionRecord*> latest;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    if (record.role != SessionRole::kWorker || !record.joined) continue;
+    const SessionRecord*& last = latest.emplace(record.index, &record).first->second;
+    if (last->session < record.session) last = &record;
+  }
+  return static_cast<uint32_t>(std::count_if(latest.begin(), latest.end(), [](const auto& entry) {
+    return entry.second->presence == Presence::kLeft;
+  }));
+}
+
 bool SessionTable::AllAreGoneSince(absl::Time deadline) const {
   if (census_.open(SessionRole::kWorker) > 0 || census_.known(SessionRole::kWorker) == 0)
     return false;
@@ -301,7 +334,7 @@ absl::StatusOr<const SessionRecord*> SessionTable::Open(const JoinRequest& reque
   SessionRecord& record = it->second;
   EndSession(record);
   const bool keeps_place = returns && keeps_index;
-  const uint32_t index = keeps_index ? record.index : FreeIndex(record);
+  const uint32_t index = keeps_index ? record.index : FreeIndex(records_, record, launched_);
   if (!returns) record = SucceedTo(record);
   // A late worker must not make the others wait for it to catch up.
   if (!keeps_place && catches_up) record.clock = std::max(record.clock, SlowestOfOthers(record));
@@ -377,18 +410,6 @@ absl::Status SessionTable::CheckIndex(const JoinRequest& request) const {
                                   "or none"));
   }
   return absl::OkStatus();
-}
-
-uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {
-  std::set<uint32_t> taken;
-  for (const auto& entry : records_) {
-    const SessionRecord& record = entry.second;
-    const bool other_worker = &record != &claimant && record.role == SessionRole::kWorker;
-    if (other_worker && record.alive()) taken.insert(record.index);
-  }
-  uint32_t index = 0;
-  while (taken.count(index) > 0) ++index;
-  return index;
 }
 
 absl::Status SessionTable::ForgetOneRecord(Step step) {

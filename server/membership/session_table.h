@@ -40,9 +40,9 @@ struct ObserverPlaces {
 // Records change only through this class, which counts them.
 class SessionTable {
  public:
-  // The first session gets the number after `base`.
-  explicit SessionTable(uint32_t max_sessions, SessionId base = SessionId())
-      : max_sessions_(max_sessions), last_session_(base) {}
+  // The first session gets the number after `base`. The data is divided among `launched` workers.
+  explicit SessionTable(uint32_t max_sessions, SessionId base = SessionId(), uint32_t launched = 1)
+      : max_sessions_(max_sessions), launched_(launched), last_session_(base) {}
 
   // Opens a session. A worker that does not keep its place, as in 1., takes part from step
   // `active_from`. If `catches_up`, its ssp clock is at least that of the slowest worker, so that
@@ -117,6 +117,9 @@ class SessionTable {
 
   // Whether a worker has left in good order.
   bool AnyWorkerLeft() const;
+  // How many workers have joined in this incarnation and left in good order, and nobody came in
+  // their place, by their indexes.
+  uint32_t CountDone() const;
   // Whether workers have joined in this incarnation, all have gone, and none was seen after
   // `deadline`.
   bool AllAreGoneSince(absl::Time deadline) const;
@@ -158,9 +161,9 @@ class SessionTable {
   std::map<std::string, SessionRecord>::iterator Forget(
       std::map<std::string, SessionRecord>::iterator gone);
   absl::Status CheckIndex(const JoinRequest& request) const;
-  uint32_t FreeIndex(const SessionRecord& claimant) const;
 
   const uint32_t max_sessions_;
+  const uint32_t launched_;
   bool restored_ = false;
   bool forgot_workers_ = false;
   SessionId last_session_;

@@ -150,7 +150,7 @@ void TrainingWatch::OnLate(Step step, uint32_t late, uint32_t expected) {
   if (late == 0) return End(WarningKind::kWorkersLate, step);
   if (Lasts(WarningKind::kWorkersLate)) return;
   Begin(WarningKind::kWorkersLate, step,
-        absl::StrCat(late, " of ", expected, " workers had not joined when --start-timeout was ",
+        absl::StrCat(late, " of ", expected, " workers were not there when --start-timeout was ",
                      "over, so training goes on without their part of the data; look into their ",
                      "own logs: they join under way"));
 }

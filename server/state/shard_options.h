@@ -53,8 +53,8 @@ struct ShardOptions {
   // Session numbers start after this one. If it is random, a worker that still uses a session of
   // another incarnation gets UNKNOWN_SESSION.
   SessionId session_base;
-  // The number of workers that were launched. In sync and backup no step completes before they have
-  // joined, and in every mode training does not end before.
+  // The number of workers that were launched. In sync and backup no step completes before they are
+  // all there, and in every mode training does not end before.
   uint32_t expected_workers = 1;
   // The longest wait for them after the first worker joined.
   absl::Duration start_timeout = absl::InfiniteDuration();

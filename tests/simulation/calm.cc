@@ -1,6 +1,8 @@
 #include "tests/simulation/calm.h"
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -101,8 +103,13 @@ GoodWorkers Gather(const Scenario& scenario, Chaos& chaos, World& world) {
   }
   const uint32_t needed = world.oracle().started() ? 1 : scenario.options.expected_workers;
   for (uint32_t i = 0; i < needed && world.ok(); ++i) {
-    const ModelWorker* const known = world.oracle().workers().Named(absl::StrCat("w", i));
-    const bool counts = known != nullptr && known->joined;
+    const std::string name = absl::StrCat("w", i);
+    const ModelWorker* const known = world.oracle().workers().Named(name);
+    const bool there = known != nullptr && known->alive && known->joined && !known->lost;
+    const bool counts =
+        there || std::any_of(workers.begin(), workers.end(), [&name](const auto& worker) {
+          return worker->process().request.worker == name;
+        });
     if (world.oracle().started() ? !workers.empty() : counts) continue;
     workers.push_back(std::make_unique<GoodWorker>(chaos, world, chaos.NewProcess(i)));
   }

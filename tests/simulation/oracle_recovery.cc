@@ -21,7 +21,7 @@ Oracle::Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& 
   }
   durable_ = step_;
   had_workers_ = workers_.CountAlive(false) > 0;
-  const bool knows_all = workers_.CountKnown() >= scenario.options.expected_workers;
+  const bool knows_all = workers_.CountAlive(false) >= scenario.options.expected_workers;
   const bool has_begun = step_ > 0 || (scenario.options.goes_on && knows_all);
   started_ = has_begun && had_workers_;
   resumes_ = step_ > 0;

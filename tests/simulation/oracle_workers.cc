@@ -40,8 +40,8 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
     joined_ = request.worker;
     joined_at_ = step_;
     const uint64_t session = scenario_.options.session_base.value() + ++sessions_;
-    const ModelWorker& worker =
-        workers_.Open(request, session, at_once ? step_ : step_ + 1, now_, started_);
+    const ModelWorker& worker = workers_.Open(request, session, at_once ? step_ : step_ + 1, now_,
+                                              started_, scenario_.options.expected_workers);
     if (!first_join_) first_join_ = now_;
     welcome.session = SessionId(session);
     welcome.step = Step(std::max(worker.from, step_));
@@ -119,9 +119,11 @@ void Oracle::Tick() {
   if (first_join_.has_value()) {
     absl::Duration timeout = options.start_timeout;
     if (options.goes_on) timeout = std::min(timeout, options.lease);
-    const bool gone = resumes_ && AllAreGoneSince(now_ - options.lease);
+    const bool came = workers_.CountKnown() >= options.expected_workers;
+    const bool gone =
+        (came && !MoreIsExpected(false)) || (resumes_ && AllAreGoneSince(now_ - options.lease));
     started_ = started_ || gone || now_ - *first_join_ >= timeout ||
-               workers_.CountKnown() >= options.expected_workers;
+               workers_.CountThere() + workers_.CountDone() >= options.expected_workers;
   }
   JudgeWait();
   if (overdue_) EndOverdueWait();
@@ -200,7 +202,7 @@ ModelWorkers Oracle::Missing() const {
 }
 
 uint32_t Oracle::CountAbsent() const {
-  const uint32_t known = workers_.CountKnown();
+  const uint32_t known = workers_.CountAlive(false) + workers_.CountDone();
   const uint32_t expected = started_ ? 0 : scenario_.options.expected_workers;
   return expected > known ? expected - known : 0;
 }

@@ -41,13 +41,13 @@ void ModelWorker::DiscardOldest() {
 }
 
 ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, uint64_t from,
-                                absl::Time now, bool started) {
+                                absl::Time now, bool started, uint32_t launched) {
   const bool observer = request.role == SessionRole::kObserver;
   ModelWorker& worker = all_[request.worker];
   const bool same_process = worker.nonce == request.process_nonce.value();
   const bool replaces = worker.alive && worker.observer == observer;
   const bool keeps_place = same_process && replaces;
-  const uint32_t index = replaces ? worker.index : FreeIndex(request.worker);
+  const uint32_t index = replaces ? worker.index : FreeIndex(request.worker, launched);
   if (!same_process) {
     const uint64_t pushes = worker.left ? 0 : worker.pushes_before + worker.answered;
     std::vector<uint64_t> replaced = std::move(worker.replaced);
@@ -75,14 +75,30 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   return worker;
 }
 
-uint32_t WorkersModel::FreeIndex(const std::string& claimant) const {
+uint32_t WorkersModel::FreeIndex(const std::string& claimant, uint32_t launched) const {
+  bool all = true;
+  for (uint32_t part = 0; part < launched; ++part) {
+    all = all && IsPartTaken(claimant, part, launched);
+  }
   for (uint32_t index = 0;; ++index) {
+    if (!all && IsPartTaken(claimant, index % launched, launched)) continue;
     const bool taken = std::any_of(all_.begin(), all_.end(), [&](const auto& entry) {
       const ModelWorker& other = entry.second;
       return other.name != claimant && other.alive && !other.observer && other.index == index;
     });
     if (!taken) return index;
   }
+}
+
+bool WorkersModel::IsPartTaken(const std::string& claimant, uint32_t part,
+                               uint32_t launched) const {
+  return std::any_of(all_.begin(), all_.end(), [&](const auto& entry) {
+    const ModelWorker& other = entry.second;
+    const bool works = other.alive && other.joined && !other.lost;
+    const bool done = other.left && other.answered + other.pushes_before > 0;
+    return other.name != claimant && !other.observer && other.index % launched == part &&
+           (works || done);
+  });
 }
 
 ModelWorker* WorkersModel::Named(const std::string& name) {
@@ -114,6 +130,25 @@ uint32_t WorkersModel::CountKnown() const {
 uint32_t WorkersModel::CountAlive(bool observers) const {
   return static_cast<uint32_t>(std::count_if(all_.begin(), all_.end(), [&](const auto& entry) {
     return entry.second.alive && entry.second.observer == observers;
+  }));
+}
+
+uint32_t WorkersModel::CountThere() const {
+  return static_cast<uint32_t>(std::count_if(all_.begin(), all_.end(), [](const auto& entry) {
+    const ModelWorker& worker = entry.second;
+    return !worker.observer && worker.alive && worker.joined && !worker.lost;
+  }));
+}
+
+uint32_t WorkersModel::CountDone() const {
+  return static_cast<uint32_t>(std::count_if(all_.begin(), all_.end(), [this](const auto& entry) {
+    const ModelWorker& worker = entry.second;
+    if (worker.observer || !worker.left || !worker.joined) return false;
+    return std::none_of(all_.begin(), all_.end(), [&worker](const auto& later) {
+      const ModelWorker& other = later.second;
+      return !other.observer && other.joined && other.index == worker.index &&
+             other.session > worker.session;
+    });
   }));
 }
 

@@ -71,9 +71,10 @@ using ModelWorkers = absl::InlinedVector<const ModelWorker*, 8>;
 class WorkersModel {
  public:
   // Opens a session. The worker takes part from step `from`, unless it has a place already. If
-  // training has `started`, a late worker begins with the clock of the slowest.
+  // training has `started`, a late worker begins with the clock of the slowest. The data has a part
+  // for each of the `launched` workers.
   ModelWorker& Open(const JoinRequest& request, uint64_t session, uint64_t from, absl::Time now,
-                    bool started);
+                    bool started, uint32_t launched);
 
   // The entry with that name, or null.
   ModelWorker* Named(const std::string& name);
@@ -84,6 +85,10 @@ class WorkersModel {
 
   uint32_t CountKnown() const;
   uint32_t CountAlive(bool observers) const;
+  // Workers that have joined and are connected.
+  uint32_t CountThere() const;
+  // Workers that have left in good order, if nobody has come in their place.
+  uint32_t CountDone() const;
   // Workers that take part in `step`.
   ModelWorkers Members(uint64_t step) const;
   // The fewest pushes of a worker that is not excused or, if all are excused, the most of any.
@@ -93,7 +98,9 @@ class WorkersModel {
   const std::map<std::string, ModelWorker>& all() const { return all_; }
 
  private:
-  uint32_t FreeIndex(const std::string& claimant) const;
+  uint32_t FreeIndex(const std::string& claimant, uint32_t launched) const;
+  // Whether a worker other than the claimant has that part of the data, or is done with it.
+  bool IsPartTaken(const std::string& claimant, uint32_t part, uint32_t launched) const;
 
   std::map<std::string, ModelWorker> all_;
 };

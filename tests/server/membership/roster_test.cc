@@ -243,11 +243,36 @@ TEST(RosterTest, CountsAWorkerThatJoinsTwiceOnce) {
   EXPECT_FALSE(world.roster.started());
 }
 
-TEST(RosterTest, CountsAWorkerThatHasGoneSince) {
+TEST(RosterTest, StartsWithThoseThatAreConnected) {
+  RosterWorld world(Options(2));
+  world.roster.MarkLost(world.Join("a"), world.now);
+  world.Join("b");
+  EXPECT_FALSE(world.roster.started());
+  world.Join("a");
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, CountsAWorkerThatHasLeftUntilAnotherOneTakesItsPlace) {
+  for (const bool in_its_place : {false, true}) {
+    RosterWorld world(Options(2));
+    world.Leave(world.Join("a"));
+    EXPECT_EQ(world.roster.Progress().absent, 1u);
+    JoinRequest other = world.RequestOf("b");
+    if (!in_its_place) other.index = 1;
+    ASSERT_THAT(world.JoinAs(other), IsOk());
+    EXPECT_EQ(world.roster.Progress().absent, in_its_place ? 1 : 0);
+    EXPECT_EQ(world.roster.started(), !in_its_place);
+  }
+}
+
+TEST(RosterTest, StartsWhenAsManyAsExpectedHaveComeAndGone) {
   RosterWorld world(Options(2));
   world.Leave(world.Join("a"));
-  world.Join("b");
-  EXPECT_TRUE(world.roster.started());
+  const SessionId b = world.Join("b");
+  EXPECT_FALSE(world.roster.started());
+  world.Leave(b);
+  world.Update();
+  EXPECT_THAT(world.CheckFinished(0), ElementsAre("owner finished 0", "owner deserted 0"));
 }
 
 TEST(RosterTest, WaitsForTheOthersNoLongerThanTheStartTimeout) {
@@ -767,6 +792,15 @@ TEST(RosterTest, IsFinishedIfItGoesOnAndNobodyComesBack) {
   EXPECT_THAT(world.CheckFinished(0), IsEmpty());
   world.PassInSilence(absl::Seconds(10));  // a may still come back
   EXPECT_THAT(world.CheckFinished(0), ElementsAre("owner finished 0", "owner deserted 0"));
+}
+
+TEST(RosterTest, AServerStartedAnewAtTheFirstStepCountsThoseThatAreThere) {
+  RosterWorld world(Options(2));
+  world.roster.Restore(CheckpointOf(0, {"a", "b"}), world.now);
+  world.Join("c");
+  EXPECT_FALSE(world.roster.started());
+  world.Join("a");
+  EXPECT_TRUE(world.roster.started());
 }
 
 TEST(RosterTest, AServerStartedAnewWaitsForALaunchIfNobodyComesBack) {

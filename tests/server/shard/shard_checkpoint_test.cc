@@ -291,7 +291,7 @@ TEST(ShardCheckpointTest, TheSuccessorOfAProcessMayRepeatAPushThatWasLost) {
   EXPECT_TRUE(second->JoinAs(successor)->resumed);
 }
 
-TEST(ShardCheckpointTest, TheStepWaitsForTheWorkersThatWereThere) {
+TEST(ShardCheckpointTest, TheFirstStepWaitsForOneInThePlaceOfAWorkerThatIsNotBack) {
   ShardWorld first(Sync(2));
   first.Start({"a", "b"});
   const auto second = NextIncarnation(*CheckpointOf(first.shard()), Sync(2));
@@ -299,7 +299,12 @@ TEST(ShardCheckpointTest, TheStepWaitsForTheWorkersThatWereThere) {
   ASSERT_THAT(second->PushAs(HeaderOf(*second, "a", 1, 0), {2, 2, 2}), Is(Disposition::kAccepted));
   EXPECT_THAT(second->Awaited(), ElementsAre("b"));
   second->Pass(absl::Seconds(10));
-  EXPECT_EQ(second->step(), 1u);
+  EXPECT_EQ(second->step(), 0u);
+  const auto other = second->Join("c");
+  ASSERT_THAT(other, IsOk());
+  EXPECT_EQ(other->index, 1u);
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "c", 1, 0), {4, 4, 4}), Is(Disposition::kApplied));
+  EXPECT_THAT(second->Parameters(), ElementsAre(-3, -3, -3));
 }
 
 TEST(ShardCheckpointTest, OfAJobBeforeItsFirstStepWaitsForAllWorkersThatWereLaunched) {
