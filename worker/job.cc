@@ -128,7 +128,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
         [&context](const MpiWorld&) { return context.status(); });
     if (!launch.ok()) return launch.status();
     if (!remote && launch->server == nullptr) OutliveServer();
-    if (!remote) context->TakeTicket(std::move(launch->ticket));
+    if (!remote) context->TakeTicket(std::move(launch->ticket), std::move(launch->check_servers));
     server = std::move(launch->server);
     index = WorkerIndex(launch->server_ranks, launch->world.rank);
     workers = static_cast<uint32_t>(launch->world.size - launch->server_ranks.size());

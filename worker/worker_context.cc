@@ -107,8 +107,9 @@ absl::Status WorkerContext::TakeEncodings(const JobFlags& flags) {
   return absl::OkStatus();
 }
 
-void WorkerContext::TakeTicket(JobTicket ticket) {
+void WorkerContext::TakeTicket(JobTicket ticket, std::function<absl::Status()> check) {
   ticket_ = std::move(ticket);
+  check_ = std::move(check);
   launched_ = true;
   // A launch brings credentials, unless its ranks were told to use files or plaintext.
   if (!ticket_.credentials.key.empty()) credentials_ = SourceOf(ticket_.credentials);
@@ -162,6 +163,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> WorkerContext::Connect() const
   options.credentials = credentials_;
   options.connect_timeout = connect_timeout_;
   options.launched = launched_;
+  options.check = check_;
   options.trace = trace_.get();
   options.connections = connections_;
   options.pull_encoding = pull_encoding_.encoding;

@@ -37,8 +37,9 @@ class WorkerContext {
   // that the flags name. Without --server there is no ticket yet.
   static absl::StatusOr<WorkerContext> From(const JobFlags& flags);
 
-  // Takes the ticket of a launch, in place of one that --server would give.
-  void TakeTicket(JobTicket ticket);
+  // Takes the ticket of a launch, in place of one that --server would give. `check` is
+  // GrpcConnectionOptions::check.
+  void TakeTicket(JobTicket ticket, std::function<absl::Status()> check);
 
   // Gives this worker its place among those of the launch, absent if it was started by hand, and
   // their number. A worker without --name then gets its name.
@@ -108,7 +109,8 @@ class WorkerContext {
   absl::Status TakeEncodings(const JobFlags& flags);
 
   JobTicket ticket_;
-  bool launched_ = false;           // the ticket is that of a launch
+  bool launched_ = false;  // the ticket is that of a launch
+  std::function<absl::Status()> check_;
   CredentialsSource credentials_;   // empty: plaintext
   absl::optional<uint32_t> index_;  // among the workers of this launch
   absl::optional<uint32_t> workers_;

@@ -122,15 +122,33 @@ absl::optional<Launcher> Launcher::Find() {
   return pid > 1 ? absl::make_optional(Launcher(pid)) : absl::nullopt;
 }
 
-uint32_t Launcher::Running() const {
-  uint32_t running = 0;
+std::vector<pid_t> Launcher::Children() const {
+  std::vector<pid_t> children;
   std::error_code error;
   auto thread = std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/task"), error);
   for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
     std::ifstream file(thread->path() / "children");
-    for (pid_t child = 0; file >> child;) ++running;
+    for (pid_t child = 0; file >> child;) children.push_back(child);
   }
-  return running;
+  return children;
+}
+
+uint32_t Launcher::Running() const { return static_cast<uint32_t>(Children().size()); }
+
+bool Launcher::HasEnded(int rank) const {
+  const std::vector<std::string> own = RankEntries();
+  std::vector<std::string> wanted = own;
+  for (std::string& entry : wanted) {
+    const std::string name = entry.substr(0, entry.find('='));
+    if (absl::EndsWith(name, "_RANK")) entry = absl::StrCat(name, "=", rank);
+  }
+  bool sees_own = false;
+  for (const pid_t child : Children()) {
+    const std::vector<std::string> entries = EnvironmentOf(child);
+    if (HasAll(entries, wanted)) return false;
+    sees_own = sees_own || HasAll(entries, own);
+  }
+  return sees_own;
 }
 
 void EndWithLauncher() {

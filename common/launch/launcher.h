@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/optional.h"
 
@@ -25,8 +26,14 @@ class Launcher {
   // does not tell.
   uint32_t Running() const;
 
+  // Whether a rank that the launcher has started on this node runs no more. False if the system
+  // does not tell.
+  bool HasEnded(int rank) const;
+
  private:
   explicit Launcher(pid_t pid) : pid_(pid) {}
+
+  std::vector<pid_t> Children() const;
 
   pid_t pid_;
 };

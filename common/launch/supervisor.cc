@@ -29,8 +29,9 @@ namespace sluice {
 namespace {
 
 constexpr char kVariable[] = "SLUICE_SUPERVISOR_SOCKET";  // holds the descriptor's number
-constexpr int kSignalBase = 128;                          // as shells do
-constexpr int kCannotRun = 127;                           // as above
+constexpr char kJobIsOver[] = "the job is over";
+constexpr int kSignalBase = 128;  // as shells do
+constexpr int kCannotRun = 127;   // as above
 
 absl::Status SystemError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, ": ", strerror(errno)));
@@ -130,6 +131,16 @@ absl::StatusOr<std::string> SupervisorSocket::Receive() const {
   return message;
 }
 
+absl::Status SupervisorSocket::SayJobIsOver() const { return Send(kJobIsOver); }
+
+// A process that the program has started may still hold the other end.
+bool SupervisorSocket::HeardJobIsOver() const {
+  pollfd message = {end_.get(), POLLIN, 0};
+  if (poll(&message, 1, 0) <= 0 || (message.revents & POLLIN) == 0) return false;
+  const auto heard = Receive();
+  return heard.ok() && *heard == kJobIsOver;
+}
+
 Supervisor::Supervisor(std::string name, absl::Duration short_life)
     : name_(std::move(name)), short_life_(short_life) {
   const sigset_t signals = StopSignals();
@@ -183,6 +194,7 @@ absl::Status Supervisor::Spawn() {
 absl::optional<int> Supervisor::AwaitEnd(const std::string& brief, uint32_t max_restarts,
                                          bool (*is_final)(int code)) {
   WaitForEnd();
+  if (socket_.HeardJobIsOver()) return 0;
   const int code = CodeOf(status_);
   const bool done = WIFEXITED(status_) && (code == 0 || is_final(code));
   if (done || stopping_ || WasAskedToEnd(status_)) return code;

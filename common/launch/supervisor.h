@@ -44,6 +44,12 @@ class SupervisorSocket {
   // Waits for the next message. UNAVAILABLE if the other side has ended.
   absl::StatusOr<std::string> Receive() const;
 
+  // Of a program: the job is over, so it has nothing to do. Whatever its exit code is, the
+  // supervisor then takes it for 0.
+  absl::Status SayJobIsOver() const;
+  // Of a supervisor whose program has ended: whether that is what it said last.
+  bool HeardJobIsOver() const;
+
  private:
   FileDescriptor end_;
 };
@@ -71,6 +77,7 @@ class Supervisor {
   // Waits until the program has ended. Then starts it again, and sends it `brief` as the first
   // message. It does not start the program again if
   // - the program ended with 0, or with a code for which `is_final` returns true;
+  // - the program has said that the job is over: then the code is 0;
   // - all calls together have started it again `max_restarts` times; or
   // - a signal has asked this process or the program to end: SIGTERM, SIGINT, SIGHUP or SIGQUIT.
   //   Such a signal to this process is passed on to the program.

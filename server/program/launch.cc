@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "common/launch/failure.h"
 #include "common/launch/launch_brief.h"
+#include "common/launch/launcher.h"
 #include "common/launch/rank_note.h"
 #include "common/launch/supervisor.h"
 #include "common/net/private_directory.h"
@@ -208,9 +210,23 @@ absl::StatusOr<int> Supervise(const RankPart& rank) {
 
 // ---- A program with a supervisor ----
 
-absl::StatusOr<Launch> TakePartSupervised(const RankPart& rank, const SupervisorSocket& socket) {
+// Of a program that may have been started again when the first server, on this node, has ended.
+LaunchCheck CheckOfServers(const MpiWorld& world, std::shared_ptr<const SupervisorSocket> socket) {
+  const auto launcher = Launcher::Find();
+  if (world.rank == 0 || world.node != 0 || !launcher.has_value()) return nullptr;
+  return [launcher = *launcher, socket = std::move(socket)] {
+    if (!launcher.HasEnded(0)) return absl::OkStatus();
+    const absl::Status said = socket->SayJobIsOver();
+    if (!said.ok()) return said;
+    return absl::UnavailableError(
+        "training is over: the server of this launch has ended, so this rank has nothing to do");
+  };
+}
+
+absl::StatusOr<Launch> TakePartSupervised(const RankPart& rank,
+                                          const std::shared_ptr<const SupervisorSocket>& socket) {
   const ServerFlags& flags = rank.flags;
-  auto told = socket.Receive();
+  auto told = socket->Receive();
   if (!told.ok()) return told.status();
   const auto brief = DecodeBrief(*told);
   Wipe(*told);
@@ -221,6 +237,9 @@ absl::StatusOr<Launch> TakePartSupervised(const RankPart& rank, const Supervisor
   launch.world = brief->world;
   if (rank.place == ServerPlace::kElsewhere) return launch;
   if (launch.world.rank > 0) {
+    launch.check_servers = CheckOfServers(launch.world, socket);
+    const absl::Status over = launch.check_servers ? launch.check_servers() : absl::OkStatus();
+    if (!over.ok()) return over;
     launch.ticket = brief->server->ticket;
     launch.server_ranks = launch.ticket.server_ranks;
     if (!ServerIndex(launch.server_ranks, launch.world.rank).has_value()) return launch;
@@ -231,7 +250,7 @@ absl::StatusOr<Launch> TakePartSupervised(const RankPart& rank, const Supervisor
   }
   auto started = StartLaunchedServer(flags, *brief);
   if (!brief->server.has_value()) {
-    const absl::Status told_back = socket.Send(EncodeIdentity(
+    const absl::Status told_back = socket->Send(EncodeIdentity(
         started.ok() ? absl::StatusOr<ServerIdentity>(started->identity) : started.status()));
     if (!told_back.ok()) return told_back;
   }
@@ -249,8 +268,10 @@ absl::StatusOr<Launch> TakePartSupervised(const RankPart& rank, const Supervisor
 absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place,
                                         const std::string& name, const RankCheck& check) {
   const RankPart rank = {flags, place, name, check};
-  const auto supervised = SupervisorSocket::Inherited();
-  if (supervised.has_value()) return TakePartSupervised(rank, *supervised);
+  auto supervised = SupervisorSocket::Inherited();
+  if (supervised.has_value()) {
+    return TakePartSupervised(rank, std::make_shared<SupervisorSocket>(*std::move(supervised)));
+  }
   if (flags.max_restarts == 0) return TakePartAlone(rank);
   const RankCheck may_restart = [&check](const MpiWorld& world) {
     return world.programs_own ? RestartNeedsMpi() : check(world);

@@ -14,6 +14,7 @@
 #define SLUICE_SERVER_PROGRAM_LAUNCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,11 @@
 
 namespace sluice {
 
+// OK as long as the servers of a launch may still run. When the first one has ended, it returns
+// UNAVAILABLE, and tells the supervisor that this program ends well: mpirun would have ended this
+// rank if the server had failed. Any thread may call it.
+using LaunchCheck = std::function<absl::Status()>;
+
 enum class ServerPlace {
   kAnyRanks,   // rank 0, and with --servers=S S - 1 others, spread over the nodes
   kThisRank,   // this program only serves, so the servers are the first ranks
@@ -37,6 +43,7 @@ struct Launch {
   JobTicket ticket;                    // empty if the servers are elsewhere
   std::vector<uint32_t> server_ranks;  // the ticket's; empty if the servers are elsewhere
   std::unique_ptr<JobServer> server;   // null on a worker
+  LaunchCheck check_servers;           // null if this process cannot know
 };
 
 // Takes part in the launch. Call it once, in a process that an MPI launcher started, while the

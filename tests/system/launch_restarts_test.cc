@@ -182,6 +182,70 @@ TEST(LaunchRestartsTest, AServerThatKeepsNothingIsNotStartedAgain) {
   EXPECT_THAT(LinesWith(job->output(), "rank 0: run"), SizeIs(1)) << job->output();
 }
 
+// A job whose third rank is back when the server has ended with 0.
+class LateReturn {
+ public:
+  explicit LateReturn(const Words& flags) {
+    job_ = Mpirun({{3, Push(With({"--max-restarts=1", "--lease=1"}, flags))}});
+    server_ = Pid("([0-9]+) supervisor[.]cc.*rank 0: run 1 ");
+    supervisor_ = Pid("([0-9]+) supervisor[.]cc.*rank 2: run 1 ");
+    program_ = Pid("rank 2: run 1 of its program is process ([0-9]+)");
+    const auto address = job_->WaitForOutput("listening on ([^ ,]+)");
+    EXPECT_THAT(address, IsOk());
+    EXPECT_THAT(WaitForAccepted(address.value_or(""), 10), IsOk());  // training has begun
+  }
+
+  pid_t supervisor() const { return supervisor_; }
+  pid_t program() const { return program_; }
+  pid_t Pid(const std::string& regex) const {
+    const auto pid = job_->WaitForOutput(regex);
+    EXPECT_THAT(pid, IsOk());
+    return std::stoi(pid.value_or("0"));
+  }
+
+  // Until then the process is stopped.
+  void ContinueAfterTheEnd(pid_t stopped) const {
+    const absl::Time end = absl::Now() + Process::kPatience;
+    job_->WaitForOutput("parameters' CRC-32").IgnoreError();
+    while (kill(server_, 0) == 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
+    EXPECT_NE(kill(server_, 0), 0);
+    EXPECT_EQ(kill(stopped, SIGCONT), 0);
+  }
+
+  void ExpectEndsWell() const {
+    EXPECT_THAT(job_->Wait(), IsOkAndHolds(0)) << job_->output();
+    EXPECT_THAT(LinesWith(job_->output(), "rank 2: run"), SizeIs(2)) << job_->output();
+    EXPECT_THAT(LinesWith(job_->output(), "training is over: the server of this launch has ended"),
+                SizeIs(1))
+        << job_->output();
+  }
+
+ private:
+  std::unique_ptr<Process> job_;
+  pid_t server_ = 0;
+  pid_t supervisor_ = 0;
+  pid_t program_ = 0;
+};
+
+TEST(LaunchRestartsTest, AWorkerThatIsStartedAgainAfterTheEndEndsWell) {
+  for (const Words& flags : {Words(), Words({"--listen=127.0.0.1:0", "--insecure"})}) {
+    const LateReturn job(flags);
+    ASSERT_EQ(kill(job.supervisor(), SIGSTOP), 0);
+    ASSERT_EQ(kill(job.program(), SIGKILL), 0);
+    job.ContinueAfterTheEnd(job.supervisor());
+    job.ExpectEndsWell();
+  }
+}
+
+TEST(LaunchRestartsTest, AWorkerThatIsStartedAgainAndConnectsAfterTheEndEndsWell) {
+  const LateReturn job({});
+  ASSERT_EQ(kill(job.program(), SIGKILL), 0);
+  const pid_t again = job.Pid("rank 2: run 2 of its program is process ([0-9]+)");
+  ASSERT_EQ(kill(again, SIGSTOP), 0);
+  job.ContinueAfterTheEnd(again);
+  job.ExpectEndsWell();
+}
+
 TEST(LaunchRestartsTest, BadUsageEndsTheJobAtOnce) {
   const auto job = Mpirun({{2, Push({"--max-restarts=20", "--push-encoding=nonsense"})}});
   EXPECT_THAT(job->Wait(), IsOkAndHolds(2)) << job->output();

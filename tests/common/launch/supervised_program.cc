@@ -2,10 +2,10 @@
 // line.
 //
 //   supervised_program [--max-restarts=N] [--pause=SECONDS] [--once]
-//                      [--die=SIGNAL | --exit=CODE | --wait]
+//                      [--over] [--die=SIGNAL | --exit=CODE | --wait]
 //
-// It prints what it was told. --once: it does that only when it runs for the first time; --wait: it
-// says which process it is, and waits for a signal.
+// It prints what it was told. --once: it does that only when it runs for the first time; --over: it
+// says that the job is over; --wait: it says which process it is, and waits for a signal.
 
 #include <signal.h>
 #include <unistd.h>
@@ -27,6 +27,7 @@ struct Flags {
   uint32_t max_restarts = 0;
   double pause = absl::ToDoubleSeconds(Supervisor::kShortLife);
   bool once = false;
+  bool over = false;
   int die = 0;
   int exit = 0;
   bool wait = false;
@@ -44,6 +45,7 @@ int RunSupervised(const Flags& flags, const SupervisorSocket& socket) {
   std::cout << "was told " << *told << std::endl;
   if (SupervisorSocket::Inherited().has_value()) std::cout << "could inherit twice" << std::endl;
   if (flags.once && *told != kFirst) return 0;
+  if (flags.over && !socket.SayJobIsOver().ok()) return 97;
   if (flags.wait) {
     std::cout << "waits as process " << getpid() << std::endl;
     for (;;) pause();
@@ -58,6 +60,7 @@ int Main(int argc, char** argv) {
   app.add_option("--max-restarts", flags.max_restarts);
   app.add_option("--pause", flags.pause);
   app.add_flag("--once", flags.once);
+  app.add_flag("--over", flags.over);
   app.add_option("--die", flags.die);
   app.add_option("--exit", flags.exit);
   app.add_flag("--wait", flags.wait);

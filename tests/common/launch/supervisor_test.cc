@@ -60,6 +60,14 @@ TEST(SupervisorTest, ButNotMoreOftenThanItMay) {
   EXPECT_THAT(process->output(), HasSubstr("it is not started again, after 2 restarts"));
 }
 
+TEST(SupervisorTest, OneThatSaysThatTheJobIsOverEndsWell) {
+  for (const std::string& end : {absl::StrCat("--exit=1"), absl::StrCat("--die=", SIGKILL)}) {
+    const auto process = Supervised({"--max-restarts=5", "--over", end});
+    EXPECT_THAT(process->Wait(), IsOkAndHolds(0)) << process->output();
+    EXPECT_THAT(LinesWith(process->output(), "was told"), ElementsAre(kFirst));
+  }
+}
+
 TEST(SupervisorTest, OneWhoseCodeIsFinalRunsOnce) {
   const auto process = Supervised({"--max-restarts=5", "--exit=2"});
   EXPECT_THAT(process->Wait(), IsOkAndHolds(2));

@@ -40,6 +40,7 @@ namespace sluice {
 namespace {
 
 constexpr absl::Duration kQuietWait = absl::Seconds(1);  // a longer wait is logged
+constexpr absl::Duration kLook = absl::Seconds(5);       // then; a handshake takes less
 // How long a worker that has joined tries to reach another server of the job. Then it joins again:
 // that server may have been started again at another address, which the first server knows.
 constexpr absl::Duration kOtherServers = absl::Seconds(3);
@@ -321,10 +322,15 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Dial(const GrpcConnectionOptio
                       options.own_connection ? Connection::kOfItsOwn : Connection::kShared);
   const absl::Duration first = std::min(kQuietWait, options.connect_timeout);
   absl::Status connected = channel.Connect(first);
-  if (absl::IsUnavailable(connected) && first < options.connect_timeout) {
-    LOG(INFO) << "waiting up to " << absl::FormatDuration(options.connect_timeout)
-              << " for a server at " << options.address << ": " << connected.message();
-    connected = channel.Connect(options.connect_timeout - first);
+  absl::Duration rest = options.connect_timeout - first;
+  const absl::Duration look = options.check ? kLook : rest;
+  for (; absl::IsUnavailable(connected) && rest > absl::ZeroDuration(); rest -= look) {
+    const absl::Status expected = options.check ? options.check() : absl::OkStatus();
+    if (!expected.ok()) return expected;
+    LOG_IF(INFO, rest == options.connect_timeout - first)
+        << "waiting up to " << absl::FormatDuration(options.connect_timeout) << " for a server at "
+        << options.address << ": " << connected.message();
+    connected = channel.Connect(std::min(rest, look));
   }
   if (!connected.ok() && !absl::IsUnavailable(connected)) return connected;
   if (!connected.ok()) {

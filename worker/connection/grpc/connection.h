@@ -3,9 +3,11 @@
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_CONNECTION_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_CONNECTION_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/encoding/encoding.h"
@@ -27,6 +29,9 @@ struct GrpcConnectionOptions {
   // Whether one launch has started the server and this process. If the server cannot be reached,
   // the error then says that the server has ended, because it ran at the start.
   bool launched = false;
+  // Called every few seconds in which the server cannot be reached. An error ends the wait. May be
+  // null.
+  std::function<absl::Status()> check;
   // How long one pull waits for a step before PendingPull::Read returns DEADLINE_EXCEEDED.
   absl::Duration pull_timeout = absl::Seconds(60);
   Trace* trace = nullptr;  // of this process, if any; outlives the connection

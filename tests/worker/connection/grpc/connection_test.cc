@@ -518,6 +518,15 @@ TEST(GrpcConnectionTest, NamesTheAddressThatItCannotReachAndWhy) {
                             HasSubstr("Connection refused"), HasSubstr("is it running"))));
 }
 
+TEST(GrpcConnectionTest, WaitsNoLongerForAServerThatIsNotExpected) {
+  GrpcConnectionOptions options;
+  options.address = "unix:/nonexistent/server.sock";
+  options.connect_timeout = absl::InfiniteDuration();
+  options.check = [] { return absl::UnavailableError("it is over"); };
+  EXPECT_THAT(ConnectOverGrpc(options),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("it is over")));
+}
+
 TEST(GrpcConnectionTest, NamesTheSocketThatIsNotThere) {
   GrpcConnectionOptions options;
   options.address = "unix:/nonexistent/server.sock";
