@@ -1,5 +1,7 @@
 #include "worker/job.h"
 
+#include <glog/logging.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -27,9 +29,9 @@ constexpr int kBadUsage = 2;
 
 // Sluice's flags in the command line of a program that may have others.
 struct CommandLine {
-  explicit CommandLine(const JobOptions& options) {
+  explicit CommandLine(const JobOptions& options)
+      : takes(options.takes_all_flags ? TakenFlags::kAll : TakenFlags::kPrefixed) {
     app.set_help_flag();  // the program may have a --help of its own
-    app.allow_extras();
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     SetPushes(options.pushes, flags);
     flags.server_flags->on_attachments = options.on_attachments;
@@ -37,21 +39,29 @@ struct CommandLine {
     AddJobFlags(app, flags);
   }
 
+  // A text about the flags as the program's user writes them.
+  std::string Written(absl::string_view text) const {
+    return takes == TakenFlags::kPrefixed ? WithPrefix(app, text) : std::string(text);
+  }
+  // An error about them.
+  absl::Status Written(const absl::Status& why) const {
+    absl::Status written(why.code(), Written(NameVariables(std::string(why.message()))));
+    why.ForEachPayload([&written](absl::string_view type, const absl::Cord& payload) {
+      written.SetPayload(type, payload);
+    });
+    return written;
+  }
+
+  const TakenFlags takes;
   CLI::App app;
   JobFlags flags;
 };
 
-// Leaves the program's name and the arguments that CLI11 did not know.
-void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining) {
-  int kept = 1;
-  size_t next = 0;
-  for (int i = 1; i < *argc; ++i) {
-    if (next == remaining.size() || (*argv)[i] != remaining[next]) continue;
-    (*argv)[kept++] = (*argv)[i];
-    ++next;
-  }
-  *argc = kept;
-  (*argv)[kept] = nullptr;
+// Leaves the program's name and its own arguments.
+void Keep(const std::vector<char*>& left, int* argc, char** argv) {
+  std::copy(left.begin(), left.end(), argv + 1);
+  *argc = static_cast<int>(left.size()) + 1;
+  argv[*argc] = nullptr;
 }
 
 // What TryStart() returns when the arguments cannot be used, or ask for a text and for no job: that
@@ -61,6 +71,12 @@ absl::Status WhyNotParsed(const CLI::ParseError& error) {
   const absl::Status text = absl::CancelledError(error.what());
   const absl::Status shared = ShareFailure(text);
   return IsSaidByAnotherRank(shared) ? shared : text;
+}
+
+void WarnOf(const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) {
+    LOG(WARNING) << flag << " is not taken: write --sluice-" << flag.substr(2);
+  }
 }
 
 void PrepareProcess() {
@@ -80,7 +96,8 @@ Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
   absl::StatusOr<Job> job = TryStart(argc, argv, options);
   if (job.ok()) return *std::move(job);
   if (std::find(*argv, *argv + *argc, absl::string_view("--help")) != *argv + *argc) {
-    std::cout << CommandLine(options).app.help((*argv)[0]);
+    const CommandLine line(options);
+    std::cout << line.Written(line.app.help((*argv)[0]));
     exit(0);
   }
   if (absl::IsCancelled(job.status())) {
@@ -93,17 +110,20 @@ Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
 
 absl::StatusOr<Job> Job::TryStart(int* argc, char*** argv, const JobOptions& options) {
   CommandLine line(options);
+  ProgramArguments arguments;
   try {
-    ParseArguments(line.app, *argc, *argv);
+    arguments = ParseProgramArguments(line.app, line.takes, *argc, *argv);
   } catch (const CLI::ParseError& error) {
-    return WhyNotParsed(error);
+    return line.Written(WhyNotParsed(error));
   }
   if (options.refuses_server_flags) {
-    const absl::Status placed = CheckFlagsOfServer(line.app, line.flags, *argc, *argv);
-    if (!placed.ok()) return ShareFailure(placed);
+    const absl::Status placed = CheckFlagsOfServer(line.app, line.flags, arguments.taken);
+    if (!placed.ok()) return line.Written(ShareFailure(placed));
   }
   absl::StatusOr<Job> job = Start(line.flags);
-  if (job.ok()) Consume(argc, argv, line.app.remaining());
+  if (!job.ok()) return line.Written(job.status());
+  Keep(arguments.left, argc, *argv);
+  if (!job->is_server() && job->speaks()) WarnOf(arguments.look_like_ours);
   return job;
 }
 

@@ -1,8 +1,8 @@
 // Starts a process as a server or a worker of a job, and tells a worker how to reach the server.
 //
 // A program's main() calls it first. Launched by mpirun, rank 0 becomes the server and the others
-// become workers; with --servers=S, rank 0 and S - 1 others become servers, one on each node first.
-// With --server=host:port every process becomes a worker, with MPI or without.
+// become workers; with --sluice-servers=S, rank 0 and S - 1 others become servers, one on each node
+// first. With --sluice-server=host:port every process becomes a worker, with MPI or without.
 //
 //   auto job = sluice::Job::Start(&argc, &argv);
 //   if (job.is_server()) return job.Serve();
@@ -34,6 +34,9 @@ struct JobOptions {
   // The transforms of encodings, if the program adds its own (common/encoding/README.md). Null:
   // Sluice's own. Only the calls below read it.
   const TransformRegistry* transforms = nullptr;
+  // Whether Sluice's flags are also taken without the prefix: --mode=async as --sluice-mode=async.
+  // A flag of the program's own that has the name of one of Sluice's then never reaches it.
+  bool takes_all_flags = false;
   // Whether flags of a server in the command line of a worker whose server runs elsewhere are an
   // error. False: they are ignored, as if a program that has several launches had written them.
   bool refuses_server_flags = true;
@@ -42,7 +45,9 @@ struct JobOptions {
 // Owns the server if this process is one. All methods are for the main thread.
 class Job {
  public:
-  // Removes Sluice's flags from the command line and takes part in the launch. A worker whose
+  // Removes Sluice's flags, such as --sluice-mode=async, from the command line and takes part in
+  // the launch. What is left there is the program's. A flag that looks like one of Sluice's without
+  // the prefix (--push-encoding) is left, and a warning names it. A worker whose
   // server is in the same launch then outlives it: SIGTERM and SIGINT end it two seconds later,
   // unless the program handled them before (common/launch/outlive_server.h). Called first in main,
   // once. On an error it prints the reason to stderr and exits: with 2 for a wrong command line,

@@ -123,17 +123,17 @@ void AddConnectionFlags(CLI::App& app, JobFlags& flags) {
   AddSecurityFlags(group, flags.server_flags->security);
 }
 
-absl::Status CheckFlagsOfServer(const CLI::App& app, const JobFlags& flags, int argc,
-                                const char* const* argv) {
+absl::Status CheckFlagsOfServer(const CLI::App& app, const JobFlags& flags,
+                                const std::vector<std::string>& words) {
   if (flags.server.empty()) return absl::OkStatus();
   CLI::App server;
   server.set_help_flag();
   ServerFlags unused;
   AddServerFlags(server, unused);
   std::set<std::string> found;
-  for (int i = 1; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
-    const absl::string_view word = argv[i];
-    const std::string flag(word.substr(0, word.find('=')));
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    const std::string flag = word.substr(0, word.find('='));
     if (absl::StartsWith(flag, "--") && IsOnlyOfServer(flag, server, app)) found.insert(flag);
   }
   if (found.empty()) return absl::OkStatus();

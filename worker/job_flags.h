@@ -1,5 +1,5 @@
 // The flags of a job, for programs that parse their command line with CLI11. Other programs call
-// Job::Start(&argc, &argv), which finds Sluice's flags by itself.
+// Job::Start(&argc, &argv), which finds Sluice's flags, with the prefix --sluice-, by itself.
 
 #ifndef SLUICE_WORKER_JOB_FLAGS_H_
 #define SLUICE_WORKER_JOB_FLAGS_H_
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,11 +44,12 @@ void AddJobFlags(CLI::App& app, JobFlags& flags);
 // Adds only the flags that an observer needs to reach a running server: address, token, TLS.
 void AddConnectionFlags(CLI::App& app, JobFlags& flags);
 
-// INVALID_ARGUMENT if the server runs elsewhere (--server), and the command line has flags that
-// only a server reads; names them. The environment and files of flags may have such flags, since
-// programs share them. `app` has parsed the command line; flags of its own are no server's.
-absl::Status CheckFlagsOfServer(const CLI::App& app, const JobFlags& flags, int argc,
-                                const char* const* argv);
+// INVALID_ARGUMENT if the server runs elsewhere (--server), and the words of the command line have
+// flags that only a server reads; names them. The environment and files of flags may have such
+// flags, since programs share them. `app` has parsed the command line; flags of its own are no
+// server's.
+absl::Status CheckFlagsOfServer(const CLI::App& app, const JobFlags& flags,
+                                const std::vector<std::string>& words);
 
 // The learning-rate schedule of a server with these flags.
 absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);

@@ -151,6 +151,15 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
   if (AsksForConfig(app)) throw CLI::CallForVersion(ConfigText(app), CLI::ExitCodes::Success);
 }
 
+ProgramArguments ParseProgramArguments(CLI::App& app, TakenFlags which, int argc, char** argv) {
+  AddFiles(app, true);
+  ProgramArguments arguments = SplitArguments(app, which, argc, argv);
+  std::vector<const char*> words = {argv[0]};
+  for (const std::string& word : arguments.taken) words.push_back(word.c_str());
+  ParseArguments(app, static_cast<int>(words.size()), words.data());
+  return arguments;
+}
+
 absl::optional<int> ExitCodeOfUsage(CLI::App& app, int argc, const char* const* argv) {
   try {
     ParseArguments(app, argc, argv);

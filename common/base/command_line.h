@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "common/base/program_flags.h"
 #include "common/base/version.h"
 
 namespace sluice {
@@ -28,6 +29,9 @@ void AddVersionFlag(CLI::App& app, const std::vector<BuiltWith>& parts);
 // A flag that the command line does not give has the value of its variable in the environment:
 // SLUICE_PUSH_ENCODING for --push-encoding. --help and --version do not read the environment.
 void ParseArguments(CLI::App& app, int argc, const char* const* argv);
+
+// Does the same with those arguments of a program that are Sluice's flags. Returns the split.
+ProgramArguments ParseProgramArguments(CLI::App& app, TakenFlags which, int argc, char** argv);
 
 // Parses the arguments, and prints CLI11's help or error. Returns the exit code if the program
 // shall end: 0 after --help or --version, 2 for a wrong command line.

@@ -155,9 +155,11 @@ TEST(GoingBackInVainTest, EndsTheJobAfterTheThirdTime) {
 
 // ---- Programs of one's own ----
 
-// With a learning rate that makes its parameters explode.
+// With a learning rate that makes its parameters explode, and with these flags of Sluice.
 Words Example(const Words& flags) {
-  return With({RunfilePath("worker/torch/examples/example"), "100000"}, flags);
+  Words words = {RunfilePath("worker/torch/examples/example"), "100000"};
+  for (const std::string& flag : flags) words.push_back("--sluice-" + flag.substr(2));
+  return words;
 }
 
 TEST(DivergingProgramTest, OfOnesOwnEndsWithTheSameCode) {

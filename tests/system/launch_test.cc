@@ -201,9 +201,23 @@ TEST_F(MpirunTest, OneRankSaysWhatIsWrongWithTheCommandLineOfAll) {
 
 TEST_F(MpirunTest, OneRankSaysWhatIsWrongWithTheCommandLineOfAProgramOfOnesOwn) {
   const auto job =
-      sluice::Mpirun({{3, {RunfilePath("worker/torch/examples/example"), "--lease=bogus"}}});
+      sluice::Mpirun({{3, {RunfilePath("worker/torch/examples/example"), "--sluice-lease=bogus"}}});
   EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(2)) << job->output();
-  EXPECT_THAT(LinesWith(job->output(), "--lease"), SizeIs(1)) << job->output();
+  EXPECT_THAT(LinesWith(job->output(), "--sluice-lease"), SizeIs(1)) << job->output();
+}
+
+// Its first argument is a learning rate. Rank 0 serves, and worker 0 tells of the last flag.
+TEST_F(MpirunTest, AProgramOfOnesOwnKeepsTheFlagsThatHaveNoPrefix) {
+  const auto job =
+      sluice::Mpirun({{3,
+                       {RunfilePath("worker/torch/examples/example"), "--sluice-mode=async", "0.1",
+                        "--mode=sync", "--workers=9", "--max-staleness=3"}}});
+  EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
+  EXPECT_EQ(Counters(job->output()), "600 steps, 600 received: 600 accepted") << job->output();
+  EXPECT_THAT(
+      LinesWith(job->output(), " is not taken: write "),
+      ElementsAre(HasSubstr("] --max-staleness is not taken: write --sluice-max-staleness")))
+      << job->output();
 }
 
 TEST_F(MpirunTest, OneRankPrintsTheHelp) {
@@ -391,10 +405,10 @@ TEST_F(StandaloneTest, AWorkerRefusesFlagsOfAServerThatRunsElsewhere) {
       OutputOf(Train(data_, {"--mode", "ssp", elsewhere}), 2),
       HasSubstr("flags of the server, which runs elsewhere (--server=127.0.0.1:1), were given "
                 "here: --mode; leave them out, and give them to sluice_server\n"));
-  EXPECT_THAT(
-      OutputOf({RunfilePath("worker/torch/examples/example"), elsewhere, "--slack=3", "--lease=9"},
-               2),
-      HasSubstr("were given here: --lease, --slack; leave them out"));
+  EXPECT_THAT(OutputOf({RunfilePath("worker/torch/examples/example"), "--sluice-server=127.0.0.1:1",
+                        "--sluice-slack=3", "--sluice-lease=9"},
+                       2),
+              HasSubstr("were given here: --sluice-lease, --sluice-slack; leave them out"));
 }
 
 TEST_F(StandaloneTest, AWorkerIgnoresFlagsOfAServerInTheEnvironmentAndInFiles) {
@@ -474,8 +488,11 @@ TEST(CommandLineTest, OfTheWorkerIsCheckedBeforeItStarts) {
 
 TEST(CommandLineTest, OfAProgramOfOnesOwnIsCheckedBeforeItStarts) {
   const std::string example = RunfilePath("worker/torch/examples/example");
-  EXPECT_THAT(OutputOf({example, "--lease=bogus"}, 2), HasSubstr("--lease"));
-  EXPECT_THAT(OutputOf({example}, 2), HasSubstr("--server=host:port"));
+  EXPECT_THAT(OutputOf({example, "--sluice-lease=bogus"}, 2), HasSubstr("--sluice-lease"));
+  EXPECT_THAT(OutputOf({example, "--sluice-leas=9"}, 2),
+              HasSubstr("Sluice has no flag --sluice-leas; the nearest is --sluice-lease\n"));
+  EXPECT_THAT(OutputOf({example, "--server=127.0.0.1:1"}, 2),
+              HasSubstr("give --sluice-server=host:port"));
 }
 
 TEST(CommandLineTest, IsExplainedByEveryProgram) {
@@ -483,7 +500,7 @@ TEST(CommandLineTest, IsExplainedByEveryProgram) {
   EXPECT_THAT(OutputOf(Train("/nonexistent", {"--help"}), 0),
               AllOf(HasSubstr("--model"), HasSubstr("--server")));
   EXPECT_THAT(OutputOf({RunfilePath("worker/torch/examples/example"), "--help"}, 0),
-              HasSubstr("--server"));
+              HasSubstr(" --sluice-server "));
 }
 
 }  // namespace

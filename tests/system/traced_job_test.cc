@@ -33,7 +33,7 @@ std::string Example() { return RunfilePath("worker/torch/examples/example"); }
 // Runs a job of a server and two workers, and reads what all of them wrote to one file.
 std::vector<TracedSpan> TraceOfJob(const Words& flags = {}) {
   const std::string path = TracePath();
-  Words words = {Example(), "--trace=" + path};
+  Words words = {Example(), "--sluice-trace=" + path};
   words.insert(words.end(), flags.begin(), flags.end());
   const auto job = Mpirun({{3, words}});
   EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(0)) << job->output();
@@ -75,7 +75,8 @@ size_t CountInRow(const std::vector<TracedSpan>& spans, const std::string& row) 
 
 TEST(TracedJobTest, ReplacesTheTraceOfAnEarlierJobAndShowsWhatEncodingsTake) {
   PlainTrace();
-  const auto spans = TraceOfJob({"--push-encoding=none,*=int8", "--pull-encoding=bfloat16"});
+  const auto spans =
+      TraceOfJob({"--sluice-push-encoding=none,*=int8", "--sluice-pull-encoding=bfloat16"});
   for (const char* worker : kWorkers) {
     EXPECT_THAT(SpansOf(spans, worker, "compute"), SizeIs(kSteps));
     const size_t encodes = CountInRow(SpansOf(spans, worker, "encode"), "push");
@@ -112,7 +113,8 @@ TEST(TracedJobTest, IsRefusedIfItCannotBeWritten) {
       {RunfilePath("server/sluice_server"), "--listen=127.0.0.1:0", "--trace=/nonexistent/t"});
   EXPECT_THAT(server->Wait(), IsOkAndHolds(2));
   EXPECT_THAT(server->output(), HasSubstr("cannot write the trace /nonexistent/t: No such file"));
-  const auto worker = Start({Example(), "--server=127.0.0.1:1", "--trace=/nonexistent/t"});
+  const auto worker =
+      Start({Example(), "--sluice-server=127.0.0.1:1", "--sluice-trace=/nonexistent/t"});
   EXPECT_THAT(worker->Wait(), IsOkAndHolds(2));
   EXPECT_THAT(worker->output(), HasSubstr("cannot write the trace /nonexistent/t: No such file"));
 }

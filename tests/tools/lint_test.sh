@@ -89,7 +89,7 @@ See [this](#no-heading), [that](base/none.h), `common/base/none.cc` and `none_ma
 
 ```
 bazel build //common/base:none //nowhere/...
-tools/lint --no-such-flag
+tools/lint --no-such-flag --sluice-gone
 tools/none
 ```
 MARKDOWN
@@ -125,6 +125,7 @@ main() {
     'common/README.md:6: names //common/base:none' \
     'common/README.md:6: names //nowhere/...' \
     'common/README.md:7: names the flag --no-such-flag' \
+    'common/README.md:7: names the flag --sluice-gone' \
     'common/README.md:8: names tools/none'
   reports format 'common/base/two.cc:1'
   reports tidy 'common/base/moved.cc:6' 'bugprone-use-after-move'

@@ -149,7 +149,7 @@ class PackageTest(unittest.TestCase):
         self.assertRegex(printed, r"^\d+\.\d+\.\d+$")
         self.run_inside("apt-get -q -y install --no-install-recommends python3-torch")
         # The library says this, outside of a launch.
-        self.assertIn("no server: give --server", self.run_inside("cd /tmp && ! python3 -c 'import sluice; sluice.start()'"))
+        self.assertIn("no server: give --sluice-server", self.run_inside("cd /tmp && ! python3 -c 'import sluice; sluice.start()'"))
         self.assertIn("y = 2.000 x + 1.000", self.run_inside(f"cd /tmp && {LAUNCH} -n 3 python3 /project/python/line.py"))
 
     def test_7_a_project_with_libtorch_builds_with_cmake_and_runs(self):

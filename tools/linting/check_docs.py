@@ -28,6 +28,7 @@ FOREIGN_PROGRAMS = frozenset("""
 SOURCE_ENDINGS = (".bazel", ".bzl", ".cc", ".h", ".md", ".proto", ".py", ".sh")
 PATH = re.compile(r"(?:\./)?[\w.+-]+(?:/[\w.+-]+)*/?")
 LABEL = re.compile(r"(?<![\w:/.{}$*])-?//(?P<package>[\w./-]*?)(?P<rest>/?\.\.\.|:[\w./+-]+)?(?=[\s`'\"),;]|\.?$|\.\s)")
+OWN_PROGRAM = "--sluice-"  # the prefix of our flags in programs of users
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\((<[^>]*>|[^\s)]+)(?:\s+\"[^\"]*\")?\)")
 LINK_DEFINITION = re.compile(r"^\[[^\]]+\]:\s+(\S+)")
@@ -213,7 +214,8 @@ class Checker:
 
     def check_flag(self, number, word):
         for flag in FLAG.findall(word.split("=")[0]):
-            if flag not in self.tree.flags and flag not in FOREIGN_FLAGS:
+            known = flag == OWN_PROGRAM or flag.replace(OWN_PROGRAM, "--") in self.tree.flags
+            if not known and flag not in FOREIGN_FLAGS:
                 self.note(number, f"names the flag {flag}, which no program of this tree defines")
 
     def check_path(self, number, word, units=True):

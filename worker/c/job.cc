@@ -72,6 +72,26 @@ LastError& LastErrorOfThisThread() {
   return error;
 }
 
+absl::Status StartJob(bool takes_all_flags, int* argc, char** argv, sluice_job** job) {
+  if (*argc < 1) {
+    return absl::InvalidArgumentError(
+        "sluice_start() got no arguments, expected the program's name at least");
+  }
+  static bool started_before = false;
+  if (started_before) {
+    return absl::FailedPreconditionError(
+        "sluice_start() was called twice; keep the job of the first call");
+  }
+  JobOptions options;
+  options.takes_all_flags = takes_all_flags;
+  options.refuses_server_flags = false;  // a program's own settings may be among them (Python's)
+  absl::StatusOr<Job> started = Job::TryStart(argc, &argv, options);
+  if (!started.ok()) return started.status();
+  started_before = true;
+  *job = new sluice_job(*std::move(started));
+  return absl::OkStatus();
+}
+
 // A job of a server that runs elsewhere, for an observer.
 absl::StatusOr<Job> ConnectingJob(const char* const* flags, size_t count) {
   std::vector<const char*> words = {"sluice_connect"};
@@ -120,22 +140,11 @@ int sluice_report_error(const char* program) {
 }
 
 sluice_code sluice_start(int* argc, char** argv, sluice_job** job) {
-  if (*argc < 1) {
-    return sluice::CodeOf(absl::InvalidArgumentError(
-        "sluice_start() got no arguments, expected the program's name at least"));
-  }
-  static bool started_before = false;
-  if (started_before) {
-    return sluice::CodeOf(absl::FailedPreconditionError(
-        "sluice_start() was called twice; keep the job of the first call"));
-  }
-  sluice::JobOptions options;
-  options.refuses_server_flags = false;  // a program's own settings may be among them (Python's)
-  absl::StatusOr<sluice::Job> started = sluice::Job::TryStart(argc, &argv, options);
-  if (!started.ok()) return sluice::CodeOf(started.status());
-  started_before = true;
-  *job = new sluice_job(*std::move(started));
-  return SLUICE_OK;
+  return sluice::CodeOf(sluice::StartJob(false, argc, argv, job));
+}
+
+sluice_code sluice_start_with_all_flags(int* argc, char** argv, sluice_job** job) {
+  return sluice::CodeOf(sluice::StartJob(true, argc, argv, job));
 }
 
 sluice_code sluice_connect(const char* const* flags, size_t count, sluice_job** job) {

@@ -78,15 +78,20 @@ SLUICE_API int sluice_report_error(const char* program);
 typedef struct sluice_job sluice_job;
 
 /* Takes part in the launch. Under mpirun or srun, rank 0 becomes the server, and the others become
- * workers. With --servers=S, S - 1 further ranks serve, too. With --server=host:port every process
- * becomes a worker. Sluice's flags are removed from `argv`, which ends with NULL; `argv[0]` is the
- * program's name. Called once in a process, from its main thread; again is FAILED_PRECONDITION.
+ * workers. With --sluice-servers=S, S - 1 further ranks serve, too. With --sluice-server=host:port
+ * every process becomes a worker. Sluice's flags, such as --sluice-mode=async, are removed from
+ * `argv`, which ends with NULL; `argv[0]` is the program's name. What is left there is the
+ * program's. INVALID_ARGUMENT for a flag with the prefix that Sluice does not have. Called once in
+ * a process, from its main thread; again is FAILED_PRECONDITION.
  *
  * A program that uses MPI itself initialises it before this call and finalizes it after
  * sluice_client_free(), on all ranks: then Sluice uses MPI as it is. Otherwise MPI is finalized
  * when this returns, and cannot be used any more. If MPI was finalized before, that is
  * FAILED_PRECONDITION. */
 SLUICE_API sluice_code sluice_start(int* argc, char** argv, sluice_job** job);
+/* The same, but also takes Sluice's flags without the prefix: --mode=async. A flag of the program's
+ * own that has the name of one of Sluice's, such as --workers, never reaches the program then. */
+SLUICE_API sluice_code sluice_start_with_all_flags(int* argc, char** argv, sluice_job** job);
 
 SLUICE_API int sluice_is_server(const sluice_job* job);
 

@@ -284,7 +284,7 @@ int Main(int argc, char** argv) {
   const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   if (flags.role == "job") {
-    const absl::Status placed = CheckFlagsOfServer(app, flags.job, argc, argv);
+    const absl::Status placed = CheckFlagsOfServer(app, flags.job, {argv + 1, argv + argc});
     if (!placed.ok()) return Fail(ShareFailure(placed));
   }
   const absl::Status suits = CheckTableModel(app, flags.model);

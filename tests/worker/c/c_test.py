@@ -34,7 +34,8 @@ class EndingTest(unittest.TestCase):
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.communicate)
         self.addCleanup(server.kill)
-        with subprocess.Popen([ENDING_WORKER, how, str(code), f"--server=unix:{folder.name}/server", "--name=w"]) as worker:
+        with subprocess.Popen([ENDING_WORKER, how, str(code), f"--sluice-server=unix:{folder.name}/server",
+                               "--sluice-name=w"]) as worker:
             self.assertEqual(worker.wait(100), code)
         return server, worker.pid
 
@@ -74,7 +75,7 @@ class CTest(unittest.TestCase):
     def train(self, *arguments):
         """Returns the lines of a launch with two workers."""
         launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3"]
-        ended = run([*launch, WORKER, str(STEPS), *arguments, "--mode=sync"])
+        ended = run([*launch, WORKER, str(STEPS), *arguments, "--sluice-mode=sync"])
         said = ended.stdout.splitlines()
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         # Each step takes learning rate x (1 + 2) / 2 off: exact in float32.
@@ -120,8 +121,8 @@ class CTest(unittest.TestCase):
 
     def train_means(self, servers):
         launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(servers + 2)]
-        ended = run([*launch, MEAN_WORKER, "5", "--mode=async", "--staleness-rules=none",
-                     f"--servers={servers}"])
+        ended = run([*launch, MEAN_WORKER, "5", "--sluice-mode=async", "--sluice-staleness-rules=none",
+                     f"--sluice-servers={servers}"])
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         said = ended.stdout.splitlines()
         # Each of ten batches halves it, however stale they are.
@@ -143,7 +144,7 @@ class CTest(unittest.TestCase):
     def test_workers_train_a_table(self):
         for servers in (1, 2):
             launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(servers + 2)]
-            ended = run([*launch, TABLE_WORKER, str(STEPS), "--mode=sync", f"--servers={servers}"])
+            ended = run([*launch, TABLE_WORKER, str(STEPS), "--sluice-mode=sync", f"--sluice-servers={servers}"])
             self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
             # A step takes learning rate x 1 / 2 off the rows of the places, and x (1 + 2) / 2 off row 10.
             own, common = -0.5 * 0.5 * STEPS, -0.5 * 1.5 * STEPS
@@ -178,7 +179,8 @@ class CTest(unittest.TestCase):
         for servers in (1, 3):
             with self.subTest(servers=servers), tempfile.TemporaryDirectory() as folder:
                 launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(servers + 2), TABLE_WORKER, str(STEPS),
-                          "no-tensor", "--mode=sync", f"--servers={servers}", f"--checkpoint-dir={folder}"]
+                          "no-tensor", "--sluice-mode=sync", f"--sluice-servers={servers}",
+                          f"--sluice-checkpoint-dir={folder}"]
                 for runs in (1, 2):
                     ended = run(launch)
                     self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
@@ -201,8 +203,8 @@ class CTest(unittest.TestCase):
         for servers in (1, 2):
             with tempfile.TemporaryDirectory() as folder:
                 launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(servers + 2)]
-                ended = run([*launch, TABLE_WORKER, str(STEPS), "--mode=sync", f"--servers={servers}",
-                             f"--checkpoint-dir={folder}"])
+                ended = run([*launch, TABLE_WORKER, str(STEPS), "--sluice-mode=sync", f"--sluice-servers={servers}",
+                             f"--sluice-checkpoint-dir={folder}"])
                 self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
                 own, common = -0.5 * 0.5 * STEPS, -0.5 * 1.5 * STEPS
                 read = run([CHECKPOINT_READER, folder, "items"])
@@ -220,13 +222,16 @@ class CTest(unittest.TestCase):
         self.assertRegex(nowhere.stdout, "open: .*/nowhere")
 
     def test_a_wrong_flag_or_no_server_is_an_error_and_no_exit(self):
-        wrong = run([WORKER, "1", "--server=127.0.0.1:1", "--connections=many"])
+        wrong = run([WORKER, "1", "--sluice-server=127.0.0.1:1", "--sluice-connections=many"])
         self.assertEqual(wrong.returncode, 2)
-        self.assertIn("start: [] worker: --connections: ", wrong.stderr)
+        self.assertIn("start: [] worker: --sluice-connections: ", wrong.stderr)
+        unknown = run([WORKER, "1", "--sluice-conections=4"])
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn("Sluice has no flag --sluice-conections; the nearest is --sluice-connections\n", unknown.stderr)
         alone = run([WORKER, "1"])
         self.assertEqual(alone.returncode, 2)
-        self.assertIn("no server: give --server=host:port", alone.stderr)
-        absent = run([WORKER, "1", "--server=127.0.0.1:1", "--connect-timeout=0"])
+        self.assertIn("no server: give --sluice-server=host:port", alone.stderr)
+        absent = run([WORKER, "1", "--sluice-server=127.0.0.1:1", "--sluice-connect-timeout=0"])
         self.assertEqual(absent.returncode, 3)
         self.assertIn("127.0.0.1:1", absent.stderr)
 

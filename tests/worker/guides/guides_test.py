@@ -128,7 +128,7 @@ class ProgramsTest(unittest.TestCase):
             if re.match(r"  (steps|pushes received|  accepted) ", line):
                 self.assertIn(line + "\n", shown)
         self.assertTrue(os.path.exists(os.path.join(self.folder, "ring.pt")))
-        self.assertRegex(self.launch(4, [*ring, "--mode=async", "--push-encoding=int8"]), r"\n  steps +1500\n")
+        self.assertRegex(self.launch(4, [*ring, "--sluice-mode=async", "--sluice-push-encoding=int8"]), r"\n  steps +1500\n")
 
     def test_the_quick_start_in_python_runs_by_hand(self):
         ring = self.program("python.md", 0)
@@ -137,7 +137,7 @@ class ProgramsTest(unittest.TestCase):
         self.addCleanup(server.communicate)
         self.addCleanup(server.kill)
         address = next(re.search(r"listening on ([^\s,]+)", line).group(1) for line in server.stderr if "listening on" in line)
-        other = subprocess.Popen([*ring, f"--server={address}"], env=ENVIRONMENT, cwd=self.folder,
+        other = subprocess.Popen([*ring, f"--sluice-server={address}"], env=ENVIRONMENT, cwd=self.folder,
                                  stdout=subprocess.PIPE, text=True)
         self.addCleanup(other.communicate)
         self.addCleanup(other.kill)

@@ -77,11 +77,11 @@ class AsInCppTest(unittest.TestCase):
         self.assertNotEqual(self.crc(IMAGES, "--learning-rate=0.06"), expected)
 
     def test_with_an_encoding_and_error_feedback(self):
-        self.assertEqual(self.crc(IMAGES, "--push-encoding=int8"), self.in_cpp("--push-encoding=int8"))
+        self.assertEqual(self.crc(IMAGES, "--sluice-push-encoding=int8"), self.in_cpp("--push-encoding=int8"))
 
     def test_with_two_servers(self):
-        two = ["--servers=2", "--max-steps=10"]  # and two workers
-        self.assertEqual(self.crc(IMAGES, *two), self.in_cpp(*two))
+        self.assertEqual(self.crc(IMAGES, "--max-steps=10", "--sluice-servers=2"),  # and two workers
+                         self.in_cpp("--max-steps=10", "--servers=2"))
 
     def test_with_local_steps_the_last_of_which_are_pushed_at_the_end(self):
         self.assertEqual(self.crc(IMAGES, "--local-steps=6"), self.in_cpp("--local-steps=6"))
@@ -153,8 +153,52 @@ class ScenarioTest(unittest.TestCase):
 
     def test_a_setting_that_is_unknown_is_an_error(self):
         ended = launch(1, [*SCENARIOS, "unknown_setting", "--server=127.0.0.1:1"])
-        self.assertIn("ValueError: sluice.start() does not know --moed=async", ended.stderr)
-        self.assertNotIn("not reached", ended.stdout)
+        self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
+        self.assertIn("Sluice has no flag --sluice-moed; the nearest is --sluice-mode\n", ended.stderr)
+
+    def test_flags_without_the_prefix_are_the_programs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = f"{folder}/program.py"
+            with open(program, "w", encoding="utf-8") as file:
+                file.write(self.HAS_FLAGS)
+            own = ["--workers", "4", "--config", "my.yaml", "--mode=train", "--threads=3", "--push-encoding=int8"]
+            ended = launch(3, [PYTHON, program, *own[:3], "--sluice-mode=ssp", *own[3:]])
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            said = ended.stdout.splitlines()
+            self.assertEqual(said.count(f"left {own}"), 2, ended.stdout)
+            self.assertEqual(sorted(row for line in said if line.startswith("rows ") for row in map(int, line.split()[1:])),
+                             list(range(24)), ended.stdout)
+            self.assertIn("mode ssp, slack 3; the first step waits for 2 workers", ended.stderr)
+            self.assertEqual(ended.stderr.count("--push-encoding is not taken: write --sluice-push-encoding\n"), 1,
+                             ended.stderr)
+            wrong = launch(3, [PYTHON, program, "--sluice-workrs=4"])
+            self.assertEqual(wrong.returncode, 2, wrong.stdout + wrong.stderr)
+            self.assertEqual(wrong.stderr.count("Sluice has no flag --sluice-workrs; the nearest is --sluice-workers\n"), 1,
+                             wrong.stderr)
+
+    HAS_FLAGS = """
+import sys, sluice
+if __name__ == "__main__":
+    job = sluice.start()
+    if job.is_server:
+        sys.exit(job.serve())
+import argparse, torch
+parser = argparse.ArgumentParser()
+for name in ("--workers", "--config", "--mode", "--threads", "--push-encoding"):
+    parser.add_argument(name, required=True)
+parser.parse_args()
+model = torch.nn.Linear(1, 1)
+optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), job)
+used = []
+for rows in sluice.DistributedSampler(24, 4, optimizer):
+    used += map(str, rows)
+    optimizer.zero_grad()
+    model(torch.ones(len(rows), 1)).sum().backward()
+    optimizer.step(samples=len(rows))
+optimizer.leave()
+print("left", sys.argv[1:], flush=True)
+print("rows", *used, flush=True)
+"""
 
     def test_forked_children_leave_the_connection_alone(self):
         said = self.play("forks", 1)  # a third of the batches for each way in which children begin
@@ -178,7 +222,7 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
                 file.write(self.UNGUARDED)
             for context in ("spawn", "forkserver"):
                 for words in (["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2"], []):
-                    flags = [] if words else ["--server=127.0.0.1:1"]
+                    flags = [] if words else ["--sluice-server=127.0.0.1:1"]
                     ended = subprocess.run([*words, PYTHON, program, context, *flags], env=ENVIRONMENT, check=False,
                                            capture_output=True, text=True, timeout=200)
                     self.assertNotEqual(ended.returncode, 0)
@@ -203,7 +247,7 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
 
     def test_by_hand_and_on_a_server_there_is_no_rank(self):
         program = "import os, sluice; job = sluice.start(); os.write(1, f'{job.is_server} {job.rank} {job.size}\\n'.encode())"
-        for words, expected in (([PYTHON, "-c", program, "--server=127.0.0.1:1"], ["False None None"]),
+        for words, expected in (([PYTHON, "-c", program, "--sluice-server=127.0.0.1:1"], ["False None None"]),
                                 (["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3", PYTHON, "-c", program],
                                  ["False 0 2", "False 1 2", "True None 2"])):
             ended = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=200)
@@ -587,7 +631,7 @@ class FollowTest(unittest.TestCase):
     def test_the_example_evaluates_the_model_until_its_training_ends(self):
         with tempfile.TemporaryDirectory() as folder:
             address = f"unix:{folder}/server"
-            worker = [*IMAGES, f"--server={address}", "--max-steps=200"]
+            worker = [*IMAGES, f"--sluice-server={address}", "--max-steps=200"]
             processes = []
 
             def start(words):
@@ -777,7 +821,8 @@ for line in sys.stdin:
     def test_a_checkpoint_of_any_number_of_servers_is_read_as_the_model_was(self):
         for servers in (1, 2, 3):
             folder = f"{self.folder}/{servers}"
-            ended = launch(1 + servers, [*IMAGES, "--max-steps=3", f"--servers={servers}", f"--checkpoint-dir={folder}"])
+            ended = launch(1 + servers, [*IMAGES, "--max-steps=3", f"--sluice-servers={servers}",
+                                         f"--sluice-checkpoint-dir={folder}"])
             self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
             for where in (folder, f"{folder}/checkpoint-000001-000000000003.safetensors"):
                 names, crc = self.read(where)
@@ -786,7 +831,7 @@ for line in sys.stdin:
 
     def test_what_is_wrong_with_a_checkpoint_is_said(self):
         folder = f"{self.folder}/run"
-        ended = launch(3, [*IMAGES, "--max-steps=3", "--servers=2", f"--checkpoint-dir={folder}"])
+        ended = launch(3, [*IMAGES, "--max-steps=3", "--sluice-servers=2", f"--sluice-checkpoint-dir={folder}"])
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         os.mkdir(f"{self.folder}/empty")
         self.assertRegex(self.refusal(f"{self.folder}/empty"), "^FileNotFoundError: .*empty has no checkpoint")
@@ -880,7 +925,7 @@ class LocaleTest(unittest.TestCase):
                 ended = subprocess.run([PYTHON, "-c", self.PROGRAM, *words], env={**ENVIRONMENT, "LOCPATH": folder},
                                        capture_output=True, text=True, check=False)
                 self.assertEqual(ended.stdout, expected, ended.stderr)
-            self.assertIn("--connect-timeout: expected a number from 0 to 1e+09, found 0,25", ended.stderr)
+            self.assertIn("--sluice-connect-timeout: expected a number from 0 to 1e+09, found 0,25", ended.stderr)
 
 
 class ImportTest(unittest.TestCase):

@@ -32,7 +32,8 @@ if __name__ == "__main__":  # before torch, which takes more than a second, and 
     if MPI is not None:
         MPI.MPI_Init(None, None)
         atexit.register(lambda: finalized() or MPI.MPI_Finalize())
-    started = sluice.start(**({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
+    # The tests give the server's flags as they give them to sluice_train.
+    started = sluice.start("all", **({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
     if started.is_server:
         sys.exit(started.serve())
 

@@ -2,7 +2,7 @@
 """Trains LeNet on Fashion-MNIST with a parameter server.
 
     mpirun --bind-to none -n 4 python3 images.py              rank 0 serves, three workers train
-    python3 images.py --server=host:port                      a worker of a server that runs elsewhere
+    python3 images.py --sluice-server=host:port               a worker of a server that runs elsewhere
 """
 
 import argparse
@@ -11,7 +11,7 @@ import sys
 import sluice
 
 if __name__ == "__main__":
-    job = sluice.start()  # takes Sluice's flags, such as --mode=async, out of sys.argv
+    job = sluice.start()  # takes Sluice's flags, such as --sluice-mode=async, out of sys.argv
     if job.is_server:
         sys.exit(job.serve())
 

@@ -91,6 +91,8 @@ _FUNCTIONS = {
     "sluice_report_error": (ctypes.c_int, [ctypes.c_char_p]),
     "sluice_start": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_char_p),
                                       ctypes.POINTER(_HANDLE)]),
+    "sluice_start_with_all_flags": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_char_p),
+                                                     ctypes.POINTER(_HANDLE)]),
     "sluice_is_server": (ctypes.c_int, [_HANDLE]),
     "sluice_serve": (ctypes.c_int, [_HANDLE]),
     "sluice_speaks": (ctypes.c_int, [_HANDLE]),

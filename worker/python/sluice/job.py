@@ -103,11 +103,11 @@ def _free(handle: ctypes.c_void_p) -> None:
         library.sluice_job_free(handle)
 
 
-def _flags_of(settings: Mapping[str, Setting]) -> List[str]:
-    """Returns command-line flags: mode="async" becomes --mode=async, overlap=True becomes --overlap."""
+def _flags_of(settings: Mapping[str, Setting], prefix: str = "--") -> List[str]:
+    """Returns command-line flags: mode="async" becomes --mode=async, wait_for_more=True becomes --wait-for-more."""
     flags = []
     for name, value in settings.items():
-        flag = "--" + name.replace("_", "-")
+        flag = prefix + name.replace("_", "-")
         if value is True:
             flags.append(flag)
         elif value is not None and value is not False:
@@ -118,12 +118,15 @@ def _flags_of(settings: Mapping[str, Setting]) -> List[str]:
 def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
     """Takes part in the launch, and returns this process's Job. Called once, from the main thread.
 
-    Under mpirun or srun, rank 0 becomes the server, and the other ranks become workers. With --server=host:port, or
-    SLUICE_SERVER=host:port in the environment, every process becomes a worker of a server that runs elsewhere.
+    Under mpirun or srun, rank 0 becomes the server, and the other ranks become workers. With --sluice-server=host:port,
+    or SLUICE_SERVER=host:port in the environment, every process becomes a worker of a server that runs elsewhere.
 
     Args:
-      flags: Sluice's flags, a list of "--name=value". Default: they are taken out of sys.argv, and the program's own
-        stay there; so call it before you parse your own. `sluice_train --help` lists them under "Job" and below.
+      flags: By default Sluice's flags are those of sys.argv that begin with --sluice-, such as --sluice-mode=async. They
+        are taken out of it, and the program's own stay there; so call it before you parse your own. "all" also takes
+        those without the prefix: --mode=async. A flag of your own that has the name of one of Sluice's, such as
+        --workers, then never reaches your program. A list of "--name=value" takes the place of sys.argv. `sluice_train
+        --help` lists the flags, without the prefix, under "Job" and below.
       **settings: flags by their names, with _ for -: mode="async", push_encoding="int8". The command line overrides
         them.
 
@@ -132,14 +135,16 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
 
     Raises:
       RuntimeError: the process is a child of the one that takes part.
-      RemoteError: a flag is wrong, or the launch failed. Under a launcher one rank prints the error, and all exit.
+      RemoteError: a flag is wrong, or Sluice has none of that name, or the launch failed. Under a launcher one rank prints the error, and all exit.
     """
     if _state["started"]:
         raise ValueError("sluice.start() was called twice; keep the job that the first call has returned")
     if threading.current_thread() is not threading.main_thread():
         raise ValueError("sluice.start() was called from another thread than the main one, where MPI must start")
-    given = sys.argv[1:] if flags is None else list(flags)
-    words = [sys.argv[0] or "python3", *_flags_of(settings), *given]
+    if isinstance(flags, str) and flags != "all":
+        raise ValueError(f"flags is {flags!r}, expected \"all\" or a list of flags")
+    given = sys.argv[1:] if flags is None or flags == "all" else list(flags)
+    words = [sys.argv[0] or "python3", *_flags_of(settings, "--sluice-"), *given]
     check_not_forked()
     _check_runs_once()
     if _launched() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -149,7 +154,8 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
     array = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
     count = ctypes.c_int(len(words))
     handle = ctypes.c_void_p()
-    code = library.sluice_start(ctypes.byref(count), array, ctypes.byref(handle))
+    begin = library.sluice_start if flags is None else library.sluice_start_with_all_flags
+    code = begin(ctypes.byref(count), array, ctypes.byref(handle))
     if code != _library.OK:
         if _launched():
             sys.exit(library.sluice_report_error(array[0]))
@@ -157,10 +163,7 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
     _state["started"] = True
     _ending.watch()
     rest = [os.fsdecode(array[i] or b"") for i in range(1, count.value)]
-    unknown = [word for word in _flags_of(settings) if word in rest and word not in given]
-    if unknown:
-        raise ValueError(f"sluice.start() does not know {unknown[0]}; `sluice_train --help` lists the flags")
-    if flags is None:
+    if flags is None or flags == "all":
         sys.argv[1:] = rest
     elif rest:
         raise ValueError(f"sluice.start() does not know {rest[0]}; `sluice_train --help` lists the flags")

@@ -1,7 +1,7 @@
 // A program of one's own: a model that Sluice has never heard of, trained by a parameter server.
 //
 //   mpirun -n 4 example [LEARNING_RATE]    rank 0 serves, three workers train
-//   example --server=host:port             a worker of a server that runs elsewhere
+//   example --sluice-server=host:port      a worker of a server that runs elsewhere
 
 #include <torch/torch.h>
 

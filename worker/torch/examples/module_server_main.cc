@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads, "of arithmetic, for each trainer")->capture_default_str();
   sluice::AddJobFlags(app, flags);
   if (const auto code = sluice::ExitCodeOfLaunchedUsage(app, argc, argv)) return *code;
-  const absl::Status placed = sluice::CheckFlagsOfServer(app, flags, argc, argv);
+  const absl::Status placed = sluice::CheckFlagsOfServer(app, flags, {argv + 1, argv + argc});
   if (!placed.ok()) return sluice::ReportFailure("module_server", sluice::ShareFailure(placed));
   auto job = sluice::Job::Start(flags);
   if (!job.ok()) return sluice::ReportFailure("module_server", job.status());

@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   app.add_flag("!--no-test", options.test, "do not measure the test accuracy");
   sluice::AddJobFlags(app, flags);
   if (const auto code = sluice::ExitCodeOfLaunchedUsage(app, argc, argv)) return *code;
-  const absl::Status placed = sluice::CheckFlagsOfServer(app, flags, argc, argv);
+  const absl::Status placed = sluice::CheckFlagsOfServer(app, flags, {argv + 1, argv + argc});
   if (!placed.ok()) return sluice::ReportFailure("module_trainer", sluice::ShareFailure(placed));
   auto job = sluice::Job::Start(flags);
   if (!job.ok()) return sluice::ReportFailure("module_trainer", job.status());
