@@ -1,6 +1,9 @@
 #include "common/protocol/optimizer_config.h"
 
+#include <utility>
+
 #include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 
@@ -116,6 +119,32 @@ absl::Status CheckSameTables(const OptimizerConfig& job, const OptimizerConfig& 
   return absl::OkStatus();
 }
 
+// " of the optimizer's group of "bias"".
+std::string OfGroup(const OptimizerConfig& job, uint32_t group) {
+  return group == 0 ? "" : absl::StrCat(" of ", NameOf(job.groups[group - 1]));
+}
+
+absl::Status CheckChangedGroup(const OptimizerOptions& first, const OptimizerOptions& changed) {
+  if (changed.index() != first.index()) {
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("the optimizer is ", OptimizerName(changed), ", expected ",
+                                  OptimizerName(first), ", with which the job began"));
+  }
+  const absl::Status valid = Validate(changed);
+  if (!valid.ok()) return valid;
+  const std::vector<SlotInfo> had = SlotsOf(first);
+  const std::vector<SlotInfo> needed = SlotsOf(changed);
+  for (size_t i = 0; i < had.size(); ++i) {
+    if (had[i].needed || !needed[i].needed) continue;
+    return MakeError(
+        Reason::kBadOptimizer,
+        absl::StrCat("the options now need ", needed[i].name,
+                     ", which the server has not kept since the first step; begin with momentum, "
+                     "amsgrad and centered as they will be needed"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const OptimizerOptions& OptionsFor(const OptimizerConfig& config, absl::string_view table) {
@@ -179,6 +208,70 @@ absl::Status CheckSameOptimizer(const OptimizerConfig& job, const OptimizerConfi
         absl::StrCat(" in the group of ", Quoted(job.groups[i].parameters.front())));
   }
   return CheckSameTables(job, worker);
+}
+
+ChangedOptions::ChangedOptions(Groups groups) : groups_(std::move(groups)) {
+  std::vector<double> numbers;
+  for (auto& [group, options] : groups_) {
+    numbers.push_back(group);
+    numbers.push_back(static_cast<double>(options.index()));
+    for (const OptionRef& option : OptionsOf(options)) numbers.push_back(option.value());
+  }
+  checksum_ = absl::Hash<std::vector<double>>()(numbers);
+}
+
+SharedOptions ShareOptions(ChangedOptions::Groups groups) {
+  return groups.empty() ? nullptr : std::make_shared<const ChangedOptions>(std::move(groups));
+}
+
+const OptimizerOptions& OptionsOf(const OptimizerConfig& config, const SharedOptions& changed,
+                                  uint32_t group) {
+  if (changed != nullptr) {
+    const auto found = changed->groups().find(group);
+    if (found != changed->groups().end()) return found->second;
+  }
+  return group == 0 ? config.options : config.groups[group - 1].options;
+}
+
+absl::Status CheckChanged(const OptimizerConfig& job, const SharedOptions& changed) {
+  if (changed == nullptr || changed->groups().empty()) return absl::OkStatus();
+  if (std::holds_alternative<AveragingOptions>(job.options)) {
+    return MakeError(Reason::kBadOptimizer,
+                     "the options of averaging have changed, expected none to: the workers' own "
+                     "optimizers have those that change");
+  }
+  const uint32_t last = changed->groups().rbegin()->first;
+  if (last > job.groups.size()) {
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("the options of group ", last, " have changed, expected at most ",
+                                  job.groups.size(), ", the number of the job's groups"));
+  }
+  for (const auto& [group, options] : changed->groups()) {
+    const absl::Status sound = CheckChangedGroup(OptionsOf(job, nullptr, group), options);
+    if (sound.ok()) continue;
+    if (group == 0) return sound;
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("in ", NameOf(job.groups[group - 1]), ", ", sound.message()));
+  }
+  return absl::OkStatus();
+}
+
+std::string DifferenceOf(const OptimizerConfig& job, const SharedOptions& changed,
+                         const SharedOptions& others, absl::string_view other) {
+  if (changed == others) return "";
+  const bool both = changed != nullptr && others != nullptr;
+  if (both && changed->checksum() == others->checksum()) return "";
+  for (const SharedOptions& one : {changed, others}) {
+    if (one == nullptr) continue;
+    for (const auto& entry : one->groups()) {
+      const auto values = FirstDifference(OptionsOf(job, changed, entry.first),
+                                          OptionsOf(job, others, entry.first));
+      if (!values.has_value()) continue;
+      return absl::StrCat(values->option, OfGroup(job, entry.first), " is ", values->first,
+                          ", and ", values->second, " with ", Shown(other));
+    }
+  }
+  return "";
 }
 
 }  // namespace sluice

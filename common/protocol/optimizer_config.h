@@ -8,6 +8,9 @@
 #ifndef SLUICE_COMMON_PROTOCOL_OPTIMIZER_CONFIG_H_
 #define SLUICE_COMMON_PROTOCOL_OPTIMIZER_CONFIG_H_
 
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,33 @@ struct OptimizerConfig {
   std::vector<TableOptimizer> tables = {};  // each table once at most
 };
 
+// Options that groups have in place of those of the job's config, because the workers' programs
+// have changed them. Immutable.
+class ChangedOptions {
+ public:
+  // By the group: 0 is that of the parameters in no group, and of tables without an optimizer of
+  // their own; i + 1 is OptimizerConfig::groups[i].
+  using Groups = std::map<uint32_t, OptimizerOptions>;
+
+  explicit ChangedOptions(Groups groups);
+
+  const Groups& groups() const { return groups_; }
+  // Equal options have equal checksums in one process, and others hardly ever.
+  uint64_t checksum() const { return checksum_; }
+
+ private:
+  Groups groups_;
+  uint64_t checksum_;
+};
+using SharedOptions = std::shared_ptr<const ChangedOptions>;  // null: none have changed
+
+// Null if there are none.
+SharedOptions ShareOptions(ChangedOptions::Groups groups);
+
+// The options of the group with that number, which must exist: `changed` ones, or the config's.
+const OptimizerOptions& OptionsOf(const OptimizerConfig& config, const SharedOptions& changed,
+                                  uint32_t group);
+
 // How many learning rates a step has: that of `options`, then one for each group, then one for each
 // of `tables`.
 inline size_t RatesOf(const OptimizerConfig& config) {
@@ -53,6 +83,16 @@ absl::Status CheckFits(const OptimizerConfig& config, const Layout& layout);
 
 // OK if a worker's config equals the job's; else OPTIMIZER_MISMATCH with the first difference.
 absl::Status CheckSameOptimizer(const OptimizerConfig& job, const OptimizerConfig& worker);
+
+// OK if the job's steps can be made with `changed`; else BAD_OPTIMIZER. It names the group and what
+// is wrong: there is no such group, an option is outside its domain, or it needs a slot that the
+// group has not had from the first step on. `job` is valid.
+absl::Status CheckChanged(const OptimizerConfig& job, const SharedOptions& changed);
+
+// Returns an option that differs, with both values and the group, or "" if there is none:
+// "learning_rate is 0.1, and 0.2 with worker-0". Both fit `job`. Fast if they are equal.
+std::string DifferenceOf(const OptimizerConfig& job, const SharedOptions& changed,
+                         const SharedOptions& others, absl::string_view other);
 
 }  // namespace sluice
 

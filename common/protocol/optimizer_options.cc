@@ -59,15 +59,6 @@ absl::Status Set(const std::string& name, double value, const std::vector<Option
                                 OptimizerName(optimizer), ", which has ", Listed(names)));
 }
 
-absl::Status Differs(const OptionRef& job, const OptionRef& worker, absl::string_view where) {
-  const bool alike = absl::StrCat(job.value()) == absl::StrCat(worker.value());
-  const int digits = alike ? 17 : 6;  // to tell them apart
-  return MakeError(Reason::kOptimizerMismatch,
-                   absl::StrCat("this worker's optimizer has ", job.info.name, " ",
-                                Shown(worker, digits), where, ", the job's has ",
-                                Shown(job, digits), "; start every worker with the same options"));
-}
-
 }  // namespace
 
 std::vector<OptimizerOptions> AllOptimizers() {
@@ -134,6 +125,18 @@ absl::Status Validate(const OptimizerOptions& options) {
   return std::visit([](const auto& own) { return CheckTogether(own); }, options);
 }
 
+absl::optional<OptionDifference> FirstDifference(OptimizerOptions first, OptimizerOptions second) {
+  const std::vector<OptionRef> own = OptionsOf(first);
+  const std::vector<OptionRef> other = OptionsOf(second);
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i].value() == other[i].value()) continue;
+    const bool alike = absl::StrCat(own[i].value()) == absl::StrCat(other[i].value());
+    const int digits = alike ? 17 : 6;  // to tell them apart
+    return OptionDifference{own[i].info.name, Shown(own[i], digits), Shown(other[i], digits)};
+  }
+  return absl::nullopt;
+}
+
 absl::Status CheckSameOptimizer(const OptimizerOptions& job, const OptimizerOptions& worker,
                                 absl::string_view where) {
   if (job.index() != worker.index()) {
@@ -142,14 +145,12 @@ absl::Status CheckSameOptimizer(const OptimizerOptions& job, const OptimizerOpti
         absl::StrCat("this worker's optimizer is ", OptimizerName(worker), ", the job's is ",
                      OptimizerName(job), "; start every worker with the same options"));
   }
-  OptimizerOptions ours = job;
-  OptimizerOptions theirs = worker;
-  const std::vector<OptionRef> expected = OptionsOf(ours);
-  const std::vector<OptionRef> found = OptionsOf(theirs);
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (expected[i].value() != found[i].value()) return Differs(expected[i], found[i], where);
-  }
-  return absl::OkStatus();
+  const auto differ = FirstDifference(job, worker);
+  if (!differ.has_value()) return absl::OkStatus();
+  return MakeError(Reason::kOptimizerMismatch,
+                   absl::StrCat("this worker's optimizer has ", differ->option, " ", differ->second,
+                                where, ", the job's has ", differ->first,
+                                "; start every worker with the same options"));
 }
 
 }  // namespace sluice

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "common/protocol/optimizer_table.h"
 
 namespace sluice {
@@ -42,6 +43,14 @@ double LearningRateOf(const OptimizerOptions& options);
 
 // OK, or BAD_OPTIMIZER naming the first option that is outside its domain.
 absl::Status Validate(const OptimizerOptions& options);
+
+// An option that two optimizers of one kind have with other values, in words that tell these apart.
+struct OptionDifference {
+  std::string option;
+  std::string first;
+  std::string second;
+};
+absl::optional<OptionDifference> FirstDifference(OptimizerOptions first, OptimizerOptions second);
 
 // OK if a worker's options equal the job's; else OPTIMIZER_MISMATCH naming the first option that
 // differs. `where` (" in the group of ...") follows the option in the error.

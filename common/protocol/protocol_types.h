@@ -81,6 +81,7 @@ struct Welcome {
   // server holds the whole vector.
   std::vector<std::string> servers = {};
   absl::optional<uint64_t> constants = {};  // the XXH3-64 of those that the job has
+  bool takes_options = true;                // the server reads PushHeader's options and clip_norm
 };
 
 struct PushHeader {
@@ -96,6 +97,8 @@ struct PushHeader {
   uint32_t attempt = 0;
   uint64_t row_bytes = 0;  // of the rows that it has, on all servers; see RowBytes()
   std::shared_ptr<const RunningMeans> running_means;  // null if there are none
+  SharedOptions options;                              // of the worker's program at this push
+  absl::optional<double> clip_norm;  // of the step's reduced gradient, in place of the server's
 };
 
 // Rows of one table of the layout.
@@ -115,6 +118,8 @@ struct PushSummary {
   uint32_t samples = 1;
   absl::optional<float> loss;
   std::shared_ptr<const RunningMeans> running_means;
+  SharedOptions options;
+  absl::optional<double> clip_norm;
 };
 
 struct PushOutcome {
@@ -123,6 +128,7 @@ struct PushOutcome {
   Incarnation incarnation;
   uint64_t staleness = 0;
   absl::optional<Disposition> first_disposition;  // of a duplicate: the first answer
+  std::string options_differ;                     // see DifferenceOf(); empty: they do not
 };
 
 struct InitializeOutcome {

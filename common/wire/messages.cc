@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/wire/field.h"
+#include "common/wire/versions.h"
 
 namespace sluice {
 namespace {
@@ -125,6 +126,7 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
   welcome.incarnation = Incarnation(message.incarnation());
   welcome.step = Step(message.step());
   welcome.initialized = message.initialized();
+  welcome.takes_options = message.protocol() >= kTakesOptions;
   welcome.last_sequence = Sequence(message.last_sequence());
   const auto consistency = FromProto(message.consistency());
   if (!consistency.ok()) return consistency.status();

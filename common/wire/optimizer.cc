@@ -143,4 +143,36 @@ absl::StatusOr<OptimizerConfig> FromProto(const v1::OptimizerConfig& message) {
   return config;
 }
 
+void PutChanged(const SharedOptions& changed, GroupOptionsMessages* messages) {
+  if (changed == nullptr) return;
+  for (const auto& [group, options] : changed->groups()) {
+    v1::GroupOptions& message = *messages->Add();
+    message.set_group(group);
+    PutOptions(options, message.mutable_options());
+  }
+}
+
+absl::StatusOr<SharedOptions> ReadChanged(const GroupOptionsMessages& messages) {
+  if (messages.empty()) return nullptr;
+  if (static_cast<size_t>(messages.size()) > kMostChangedGroups) {
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("the options of ", messages.size(),
+                                  " groups have changed, expected at most ", kMostChangedGroups));
+  }
+  ChangedOptions::Groups changed;
+  for (const v1::GroupOptions& message : messages) {
+    auto options = TakeOptions(message.options());
+    if (!options.ok()) return options.status();
+    if (message.options().groups_size() > 0 || message.options().tables_size() > 0) {
+      return MakeError(Reason::kBadOptimizer,
+                       "changed options have groups or tables of their own, expected neither");
+    }
+    if (changed.emplace(message.group(), *std::move(options)).second) continue;
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("the changed options of group ", message.group(),
+                                  " are there twice, expected once at most"));
+  }
+  return ShareOptions(std::move(changed));
+}
+
 }  // namespace sluice

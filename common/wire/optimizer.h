@@ -7,8 +7,11 @@
 #ifndef SLUICE_COMMON_WIRE_OPTIMIZER_H_
 #define SLUICE_COMMON_WIRE_OPTIMIZER_H_
 
+#include <cstddef>
+
 #include "absl/status/statusor.h"
 #include "common/protocol/optimizer_config.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "sluice/v1/training.pb.h"
 
 namespace sluice {
@@ -18,6 +21,16 @@ v1::OptimizerConfig ToProto(const OptimizerConfig& config);
 // The message may come from anyone. Returns a valid config, or BAD_OPTIMIZER saying what is wrong.
 // Does not check that the groups fit the model: CheckFits() does.
 absl::StatusOr<OptimizerConfig> FromProto(const v1::OptimizerConfig& message);
+
+using GroupOptionsMessages = google::protobuf::RepeatedPtrField<v1::GroupOptions>;
+
+inline constexpr size_t kMostChangedGroups = 65536;
+
+// Adds `changed` to `messages`; null adds nothing.
+void PutChanged(const SharedOptions& changed, GroupOptionsMessages* messages);
+// Null if there are none. BAD_OPTIMIZER if a group is there twice or has an unknown optimizer, or
+// if there are more than kMostChangedGroups; CheckChanged() checks the rest.
+absl::StatusOr<SharedOptions> ReadChanged(const GroupOptionsMessages& messages);
 
 }  // namespace sluice
 

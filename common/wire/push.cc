@@ -1,5 +1,6 @@
 #include "common/wire/push.h"
 
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "common/protocol/attachment.h"
 #include "common/wire/encoding.h"
 #include "common/wire/field.h"
+#include "common/wire/optimizer.h"
 #include "common/wire/running_means.h"
 #include "common/wire/words.h"
 
@@ -59,6 +61,15 @@ absl::StatusOr<std::shared_ptr<const RunningMeans>> ReadShared(
   return std::make_shared<const RunningMeans>(*std::move(means));
 }
 
+// Of a header or of a summary.
+template <typename Message>
+absl::StatusOr<absl::optional<double>> ReadClipNorm(const Message& message) {
+  if (!message.has_clip_norm()) return absl::optional<double>();
+  const double norm = message.clip_norm();
+  if (std::isfinite(norm) && norm > 0) return absl::make_optional(norm);
+  return BadField("clip_norm", absl::StrCat(norm), "a finite number above 0");
+}
+
 }  // namespace
 
 v1::PushHeader ToProto(const PushHeader& header) {
@@ -76,6 +87,8 @@ v1::PushHeader ToProto(const PushHeader& header) {
   if (header.running_means != nullptr) {
     PutRunningMeans(*header.running_means, message.mutable_running_means());
   }
+  PutChanged(header.options, message.mutable_changed_options());
+  if (header.clip_norm.has_value()) message.set_clip_norm(*header.clip_norm);
   return message;
 }
 
@@ -102,6 +115,12 @@ absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
   auto means = ReadShared(message.running_means());
   if (!means.ok()) return means.status();
   header.running_means = *std::move(means);
+  auto options = ReadChanged(message.changed_options());
+  if (!options.ok()) return options.status();
+  header.options = *std::move(options);
+  const auto clip_norm = ReadClipNorm(message);
+  if (!clip_norm.ok()) return clip_norm.status();
+  header.clip_norm = *clip_norm;
   return header;
 }
 
@@ -112,6 +131,8 @@ v1::PushSummary ToProto(const PushSummary& summary) {
   if (summary.running_means != nullptr) {
     PutRunningMeans(*summary.running_means, message.mutable_running_means());
   }
+  PutChanged(summary.options, message.mutable_changed_options());
+  if (summary.clip_norm.has_value()) message.set_clip_norm(*summary.clip_norm);
   return message;
 }
 
@@ -123,6 +144,12 @@ absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message) {
   auto means = ReadShared(message.running_means());
   if (!means.ok()) return means.status();
   summary.running_means = *std::move(means);
+  auto options = ReadChanged(message.changed_options());
+  if (!options.ok()) return options.status();
+  summary.options = *std::move(options);
+  const auto clip_norm = ReadClipNorm(message);
+  if (!clip_norm.ok()) return clip_norm.status();
+  summary.clip_norm = *clip_norm;
   return summary;
 }
 
@@ -132,6 +159,7 @@ v1::PushGradientsResponse ToProto(const PushOutcome& outcome) {
   message.set_step(outcome.step.value());
   message.set_incarnation(outcome.incarnation.value());
   message.set_staleness(outcome.staleness);
+  message.set_options_differ(outcome.options_differ);
   if (outcome.first_disposition.has_value()) {
     message.set_first_disposition(ToTheirs(kDispositions, *outcome.first_disposition));
   }
@@ -146,6 +174,7 @@ absl::StatusOr<PushOutcome> FromProto(const v1::PushGradientsResponse& message) 
   outcome.step = Step(message.step());
   outcome.incarnation = Incarnation(message.incarnation());
   outcome.staleness = message.staleness();
+  outcome.options_differ = message.options_differ();
   if (outcome.disposition != Disposition::kDuplicate) return outcome;
   const auto first = DispositionFromProto("first_disposition", message.first_disposition());
   if (!first.ok()) return first.status();

@@ -21,13 +21,16 @@ std::vector<BuiltWith> WireVersions();
 // a field that may be ignored begins none. 0 is that of programs that tell none.
 struct Revisions {
   uint32_t oldest = 0;
-  uint32_t newest = 3;
+  uint32_t newest = 4;
 };
 
 // The revisions that this program's server serves.
 inline constexpr Revisions kServedRevisions;
-// A worker of this program states `newest`, and needs a server of `oldest` or later.
-inline constexpr Revisions kWorkerRevisions;
+// A worker of this program states `newest`, and needs a server of `oldest` or later. It joins a
+// server of revision 3, too: it has no use for 4 before its program changes options.
+inline constexpr Revisions kWorkerRevisions = {0, 3};
+// A server of this one or later takes PushHeader.changed_options and clip_norm.
+inline constexpr uint32_t kTakesOptions = 4;
 
 // The server's check of a worker that states `revision` and the version `version` of Sluice.
 // VERSION_MISMATCH names both sides' versions, and the side to upgrade.

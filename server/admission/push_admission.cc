@@ -1,5 +1,6 @@
 #include "server/admission/push_admission.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,22 @@ absl::Status TooManyWaiting(SessionId session) {
   return MakeError(Reason::kBadArgument,
                    absl::StrCat(InFlightLimit::kMostWaiting, " pushes of session ", session.value(),
                                 " wait already; send a push after the earlier one is answered"));
+}
+
+// How the options of a push differ from those of the others of its step, or "".
+std::string OptionsDiffer(const OptimizerConfig& job, const PushHeader& header,
+                          const Contributions& others) {
+  if (!others.lowest().has_value()) return "";
+  const std::string& other = others.lowest()->second;
+  const absl::optional<double>& theirs = others.options().clip_norm;
+  if (header.clip_norm != theirs) {
+    const auto shown = [](const absl::optional<double>& norm) {
+      return norm.has_value() ? absl::StrCat(*norm) : "none";
+    };
+    return absl::StrCat("clip_norm is ", shown(header.clip_norm), ", and ", shown(theirs), " with ",
+                        Shown(other));
+  }
+  return DifferenceOf(job, header.options, others.options().changed, other);
 }
 
 }  // namespace
@@ -212,20 +229,25 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
     sessions.Change(record, [step](SessionRecord& contributor) { contributor.Contribute(step); });
   }
   Disposition disposition = Disposition::kAccepted;
+  std::string options_differ;
   if (!arrival.refused.ok()) {
     disposition = Disposition::kSkipped;
     not_finite_.push_back(header.session);
     if (settings_.policy().OncePerStep()) step_.contributions().Skip(now);
     in_flight_->Release(header.session);
   } else {
+    // Where every worker contributes to each step, all have the same, unless their programs differ.
+    if (settings_.policy().OncePerStep()) {
+      options_differ = OptionsDiffer(*roster_.optimizer(), header, step_.contributions());
+    }
     const uint64_t staleness = step.value() - header.step.value();
     step_.contributions().Add({arrival.push, header, record.rank(), staleness},
                               settings_.consistency().order, now);
     if (step_.IsComplete()) disposition = Disposition::kApplied;
   }
   const bool applied = disposition == Disposition::kApplied;
-  const PushOutcome outcome =
-      gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
+  PushOutcome outcome = gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
+  outcome.options_differ = std::move(options_differ);
   if (applied || (durable_.has_value() && part_of_step)) {
     // A worker that is told that a step was applied must find it published.
     Hold(step.Next(), {header.session, std::move(arrival.done), outcome}, completions);

@@ -1,11 +1,17 @@
 #include "server/aggregation/contributions.h"
 
+#include <utility>
+
 namespace sluice {
 
 void Contributions::Add(Contribution contribution, ReductionOrder order, absl::Time now) {
   ++accumulated_;
   if (!since_.has_value()) since_ = now;
   accumulating_.insert(contribution.rank.second);
+  if (!lowest_.has_value() || contribution.rank <= *lowest_) {
+    lowest_ = contribution.rank;
+    options_ = {contribution.header.options, contribution.header.clip_norm};
+  }
   // In arrival order all ranks are equal, so that the number decides.
   const Rank rank = order == ReductionOrder::kRank ? contribution.rank : Rank();
   waiting_.emplace(Turn(rank, accumulated_), std::move(contribution));
@@ -46,6 +52,8 @@ void Contributions::Clear() {
   accumulated_ = 0;
   skipped_ = 0;
   since_.reset();
+  if (lowest_.has_value()) latest_ = std::exchange(options_, StepOptions());
+  lowest_.reset();
 }
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// The gradients that count towards the current step: how many there are, and which one is
-// accumulated next.
+// The gradients that count towards the current step: how many there are, which one is accumulated
+// next, and with which options of the optimizer the step is made.
 
 #ifndef SLUICE_SERVER_AGGREGATION_CONTRIBUTIONS_H_
 #define SLUICE_SERVER_AGGREGATION_CONTRIBUTIONS_H_
@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
+#include "common/protocol/optimizer_config.h"
 #include "server/aggregation/pending_push.h"
 
 namespace sluice {
@@ -23,6 +24,12 @@ struct Contribution {
   PushHeader header;
   Rank rank;
   uint64_t staleness = 0;
+};
+
+// What a worker's program says of the optimizer's step.
+struct StepOptions {
+  SharedOptions changed;
+  absl::optional<double> clip_norm;  // of the reduced gradient
 };
 
 // Externally synchronized.
@@ -54,6 +61,15 @@ class Contributions {
   // Begins the next step. Every contribution has been taken.
   void Clear();
 
+  // With what the step is made: that of the latest contribution of the lowest rank. Nothing if
+  // there is no contribution yet.
+  const StepOptions& options() const { return options_; }
+  // With what the latest step of contributions was made.
+  const StepOptions& latest_options() const { return latest_; }
+  void RestoreLatest(SharedOptions changed) { latest_ = {std::move(changed), absl::nullopt}; }
+  // Whose they are; absent if there is no contribution yet.
+  const absl::optional<Rank>& lowest() const { return lowest_; }
+
   // Whether the step has no contribution and no skipped worker.
   bool empty() const { return accumulated_ == 0 && skipped_ == 0; }
   // The number of contributions, whether they are in the sum yet or not.
@@ -70,6 +86,8 @@ class Contributions {
   uint32_t accumulated_ = 0;
   uint32_t skipped_ = 0;
   absl::optional<absl::Time> since_;
+  absl::optional<Rank> lowest_;
+  StepOptions options_, latest_;
 };
 
 }  // namespace sluice

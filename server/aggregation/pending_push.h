@@ -79,14 +79,16 @@ class PendingPush {
                                     : rows_.ElementName(offset - layout_->size());
   }
 
-  // Replaces the number of samples, the loss and the running means of the header. BAD_ARGUMENT if
-  // it was called before.
+  // Replaces the number of samples, the loss, the running means and the options of the header.
+  // BAD_ARGUMENT if it was called before.
   absl::Status Summarize(const PushSummary& summary) {
     if (summarized_) return AfterSummary();
     summarized_ = true;
     header_.samples = summary.samples;
     header_.loss = summary.loss;
     header_.running_means = summary.running_means;
+    header_.options = summary.options;
+    header_.clip_norm = summary.clip_norm;
     return absl::OkStatus();
   }
 

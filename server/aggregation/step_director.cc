@@ -14,6 +14,8 @@ namespace {
 
 // The constant of torch::nn::utils::clip_grad_norm_.
 constexpr double kClipEpsilon = 1e-6;
+// A gradient that is divided by more is 0, and a larger divisor may be none of float32.
+constexpr double kMostDivisor = 1e30;
 
 absl::optional<BadNumber> FirstBad(const std::vector<StripeReport>& reports) {
   absl::optional<uint64_t> first;
@@ -169,6 +171,7 @@ StepOrder StepDirector::Prepare(float divisor) {
   StepOrder order = Give(StepOrder::Kind::kPrepare);
   order.optimizer.divisor = divisor;
   order.optimizer.learning_rates = terms_.learning_rates;
+  order.optimizer.changed = terms_.changed;
   order.optimizer.ordered = terms_.ordered;
   order.optimizer.momentum_divisor = terms_.momentum_divisor;
   order.statistics_divisor = statistics_divisor;
@@ -203,7 +206,7 @@ StepDirector::Divisors StepDirector::ReductionDivisors() const {
 float StepDirector::Clipped(const std::vector<StripeReport>& reports) const {
   const float divisor = ReductionDivisors().parameters;
   const double share = *terms_.clip_norm / (SumNorm(reports) / divisor + kClipEpsilon);
-  return share < 1 ? static_cast<float>(divisor / share) : divisor;
+  return share < 1 ? static_cast<float>(std::min(divisor / share, kMostDivisor)) : divisor;
 }
 
 // The norm of the sum over all parameters, added in the order of the units.

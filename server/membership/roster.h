@@ -135,7 +135,9 @@ class Roster {
   const std::vector<std::vector<uint64_t>>& earlier_launches() const { return earlier_launches_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
-  const OptimizerConfig& optimizer() const { return *optimizer_; }
+  const std::shared_ptr<const OptimizerConfig>& optimizer() const {
+    return optimizer_;
+  }  // not null
   SessionTable& sessions() { return sessions_; }
   const SessionTable& sessions() const { return sessions_; }
 

@@ -82,9 +82,16 @@ v1::Staleness StalenessToProto(const StalenessHistogram& staleness) {
   return message;
 }
 
+constexpr size_t kGroups = 16;  // that are shown
+
+SharedOptions FirstGroups(const SharedOptions& changed) {
+  if (changed == nullptr || changed->groups().size() <= kGroups) return changed;
+  const auto begin = changed->groups().begin();
+  return ShareOptions({begin, std::next(begin, kGroups)});
+}
+
 // The first groups, with their first names.
 v1::OptimizerConfig OptimizerToProto(const OptimizerConfig& config) {
-  constexpr size_t kGroups = 16;
   constexpr size_t kNames = 8;
   OptimizerConfig shown = {config.options};
   for (size_t i = 0; i < std::min(config.groups.size(), kGroups); ++i) {
@@ -229,6 +236,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
   *message.mutable_worker_counts() = CountsToProto(state.worker_counts);
   message.set_observers(state.observers);
   *message.mutable_current() = StepToProto(state.current, state.now);
+  PutChanged(FirstGroups(state.changed), message.mutable_changed_options());
   message.set_learning_rate(state.learning_rate);
   message.set_base_learning_rate(state.base_learning_rate);
   *message.mutable_schedule() = ToProto(state.schedule);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/protocol/optimizer_options.h"
@@ -41,6 +42,14 @@ struct StepArrays {
 template <typename Options>
 class StepRule;
 
+// The options of that group in this step; `first` are those of the config.
+template <typename Options>
+const Options& CurrentOptions(const OptimizerStep& step, uint32_t group, const Options& first) {
+  if (step.changed == nullptr) return first;
+  const auto changed = step.changed->groups().find(group);
+  return changed == step.changed->groups().end() ? first : std::get<Options>(changed->second);
+}
+
 template <typename Rule, typename = void>
 struct HasAfter : std::false_type {};
 template <typename Rule>
@@ -65,7 +74,8 @@ class ElementwiseOptimizer final : public Optimizer {
   void Begin(const OptimizerStep& step) override {
     rules_.clear();
     for (size_t i = 0; i < groups_.size(); ++i) {
-      rules_.emplace_back(groups_[i], step, step.learning_rates[i]);
+      rules_.emplace_back(CurrentOptions(step, static_cast<uint32_t>(i), groups_[i]), step,
+                          step.learning_rates[i]);
     }
   }
 

@@ -33,9 +33,10 @@ class ElementwiseRows final : public RowOptimizer {
     of_rows.ordered.reset();
     of_rows.momentum_divisor = 1;
     of_rows.fresh = true;
-    fresh_.emplace(options_, of_rows, learning_rate);
+    const Options& options = CurrentOptions(step, 0, options_);
+    fresh_.emplace(options, of_rows, learning_rate);
     of_rows.fresh = false;
-    later_.emplace(options_, of_rows, learning_rate);
+    later_.emplace(options, of_rows, learning_rate);
   }
 
   void Apply(const RowPiece& piece) const override {

@@ -32,6 +32,9 @@ struct OptimizerStep {
   // One for the parameters that are in no group, then one for each group of the config, then one
   // for each table with an optimizer of its own.
   std::vector<double> learning_rates = {0};
+  // The caller has checked that they fit the config. The learning rates above hold for these
+  // groups, too.
+  SharedOptions changed;
   // Absent: the optimizer's own momentum. Only SGD with momentum and without Nesterov has another;
   // sgd_optimizer.cc has the formula.
   absl::optional<OrderedMomentum> ordered;

@@ -37,7 +37,8 @@ class RowOptimizer {
   virtual size_t slots() const = 0;
 
   // Starts a step of rows whose sums are divided by `step.divisor`. Ordered momentum is for dense
-  // vectors, whose every element sees all decays: rows have their own momentum.
+  // vectors, whose every element sees all decays: rows have their own momentum. Of changed options
+  // those of group 0 hold, if there are some.
   virtual void Begin(const OptimizerStep& step, double learning_rate) = 0;
 
   // Computes the next row and its slots. Any number of threads may call it.

@@ -17,7 +17,8 @@
 //   p ← p − learning_rate · (decay · b before, if it decays now, else 0
 //                            + (1 + β + … + β^l) · (1 − dampening) · d)
 // With one worker, decay is β, l is 0, and the formula is that of plain momentum, to the bit,
-// except that dampening holds for the first step as well.
+// except that dampening holds for the first step as well. A group that a program changes to
+// Nesterov momentum meanwhile has that.
 
 #include <algorithm>
 #include <cmath>
@@ -99,7 +100,7 @@ void Ordered(const Coefficients& c, const StepArrays& a) {
 
 Loop LoopFor(const SgdOptions& options, const OptimizerStep& step) {
   if (options.momentum == 0) return Plain;
-  if (step.ordered.has_value()) return Ordered;
+  if (step.ordered.has_value() && !options.nesterov) return Ordered;
   const bool first = step.begins();
   if (first) return options.nesterov ? FirstNesterov : First;
   return options.nesterov ? LaterNesterov : Later;
@@ -111,7 +112,7 @@ template <>
 class StepRule<SgdOptions> {
  public:
   StepRule(const SgdOptions& o, const OptimizerStep& step, double learning_rate)
-      : loop_(LoopFor(o, step)), ordered_(step.ordered.has_value()) {
+      : loop_(LoopFor(o, step)), ordered_(loop_ == Ordered) {
     c_.divisor = step.divisor;
     c_.learning_rate = static_cast<float>(learning_rate);
     c_.weight_decay = static_cast<float>(o.weight_decay);
@@ -119,7 +120,10 @@ class StepRule<SgdOptions> {
     c_.keep = static_cast<float>(1 - o.dampening);
     const OrderedMomentum ordered = step.ordered.value_or(OrderedMomentum());
     const double late = std::pow(o.momentum, ordered.lateness);
-    const double moved = ordered.lateness == 0 ? 1 : (1 - late * o.momentum) / (1 - o.momentum);
+    double moved = 1;
+    if (ordered.lateness > 0) {
+      moved = o.momentum == 1 ? 1 + ordered.lateness : (1 - late * o.momentum) / (1 - o.momentum);
+    }
     c_.decay = ordered.decays ? c_.momentum : 1;
     c_.echo = ordered.decays ? c_.momentum : 0;
     c_.entering = static_cast<float>(late * (1 - o.dampening));

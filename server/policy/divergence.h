@@ -134,7 +134,7 @@ struct AdviceFacts {
   double learning_rate = 0;  // 0: the workers have their own
   double staleness = 0;      // mean, of the gradients that counted
   bool auto_helps = false;   // --staleness-rules=auto would use a rule, and none is in use
-  bool clips = false;        // --clip-norm is given
+  bool clips = false;        // the norm of gradients is bounded
 };
 
 // What a user can do: a clause such as "lower the learning rate, which is 0.03".

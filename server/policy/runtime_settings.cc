@@ -1,5 +1,7 @@
 #include "server/policy/runtime_settings.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 
@@ -11,7 +13,7 @@ namespace {
 double Changed(double own, double usual, absl::optional<double> set) {
   if (!set.has_value()) return own;
   if (own == usual) return *set;
-  return usual == 0 ? own : own * (*set / usual);
+  return usual == 0 || own == 0 ? own : std::min(own * (*set / usual), kLargestLearningRate);
 }
 
 absl::Status CheckLearningRate(absl::string_view whose, double learning_rate) {
@@ -55,19 +57,24 @@ double RuntimeSettings::BaseLearningRate(const OptimizerConfig& optimizer) const
   return Changed(own, own, learning_rate_);
 }
 
-double RuntimeSettings::LearningRate(const OptimizerConfig& optimizer, Step step) const {
-  return BaseLearningRate(optimizer) * schedule_.FactorAt(step);
+double RuntimeSettings::LearningRate(const OptimizerConfig& optimizer, const SharedOptions& changed,
+                                     Step step) const {
+  const double own = LearningRateOf(OptionsOf(optimizer, changed, 0));
+  return Changed(own, LearningRateOf(optimizer.options), learning_rate_) * schedule_.FactorAt(step);
 }
 
 std::vector<double> RuntimeSettings::LearningRates(const OptimizerConfig& optimizer,
-                                                   Step step) const {
-  std::vector<double> rates = {LearningRate(optimizer, step)};
+                                                   const SharedOptions& changed, Step step) const {
+  std::vector<double> rates;
+  rates.reserve(RatesOf(optimizer));
   const double usual = LearningRateOf(optimizer.options);
   const auto add = [&](const OptimizerOptions& options) {
     rates.push_back(Changed(LearningRateOf(options), usual, learning_rate_) *
                     schedule_.FactorAt(step));
   };
-  for (const OptimizerGroup& group : optimizer.groups) add(group.options);
+  for (uint32_t group = 0; group <= optimizer.groups.size(); ++group) {
+    add(OptionsOf(optimizer, changed, group));
+  }
   for (const TableOptimizer& table : optimizer.tables) add(table.options);
   return rates;
 }

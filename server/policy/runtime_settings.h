@@ -60,16 +60,19 @@ class RuntimeSettings {
   // The learning rate that the operator set in place of the optimizer's, if any.
   const absl::optional<double>& learning_rate() const { return learning_rate_; }
 
-  // The rate of parameters that are in no group, without the schedule. 0 if the workers apply their
-  // own optimizers.
+  // The rate of parameters that are in no group, without the schedule and what the workers'
+  // programs have changed. 0 if the workers apply their own optimizers.
   double BaseLearningRate(const OptimizerConfig& optimizer) const;
-  // That rate for the step that follows `step`, with the schedule applied.
-  double LearningRate(const OptimizerConfig& optimizer, Step step) const;
+  // The rate for the step that follows `step`: with the schedule, and with the options that the
+  // workers' programs have `changed`.
+  double LearningRate(const OptimizerConfig& optimizer, const SharedOptions& changed,
+                      Step step) const;
   // That rate, followed by the rate of each group, and of each table with an optimizer of its own.
-  // If the operator changed the rate, these rates change in proportion. A proportion to 0 does not
-  // exist: if the optimizer's own rate is 0, groups with the rate 0 get the new rate, and other
-  // groups keep theirs.
-  std::vector<double> LearningRates(const OptimizerConfig& optimizer, Step step) const;
+  // If the operator changed the rate, these rates change in proportion, changed ones too. A
+  // proportion to 0 does not exist: if the optimizer's own rate is 0, groups with the rate 0 get
+  // the new rate, and other groups keep theirs.
+  std::vector<double> LearningRates(const OptimizerConfig& optimizer, const SharedOptions& changed,
+                                    Step step) const;
 
  private:
   void NoteOrder(const Consistency& consistency) {

@@ -13,6 +13,7 @@
 
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
+#include "common/protocol/optimizer_config.h"
 #include "common/tensor/running_means.h"
 #include "server/policy/ordered_momentum.h"
 
@@ -24,6 +25,9 @@ struct StepTerms {
   // See RuntimeSettings::LearningRates(). A journal records them after the gap was divided out of
   // them, if the rule gap_aware does that; see StepDirector.
   std::vector<double> learning_rates;
+  // The options with which the workers' programs make the step, in place of the job's. Their
+  // learning rates are part of those above.
+  SharedOptions changed = nullptr;
   // Bounds the Euclidean norm of the reduced gradient over all PARAMETER ranges; see Guards.
   absl::optional<double> clip_norm;
   // The rules for stale gradients that are in use, and what they depend on. Not recorded: their

@@ -45,7 +45,7 @@ void CommandCheck::Note(const ReplicaReport& report) {
 absl::Status CommandCheck::Check(const OpenModel& command) {
   if (layout_ != nullptr) return Breaks("OpenModel", "twice");
   layout_ = command.layout;
-  rates_ = RatesOf(command.optimizer);
+  optimizer_ = command.optimizer;
   return absl::OkStatus();
 }
 
@@ -160,9 +160,12 @@ absl::Status CommandCheck::Check(const AddPush& command) {
 
 absl::Status CommandCheck::CheckPrepare(const StepOrder& order) const {
   if (added_ == 0) return Breaks("PREPARE", "without a gradient");
-  if (order.optimizer.learning_rates.size() == rates_) return absl::OkStatus();
+  const size_t rates = RatesOf(optimizer_);
+  if (order.optimizer.learning_rates.size() == rates) {
+    return CheckChanged(optimizer_, order.optimizer.changed);
+  }
   return Breaks("PREPARE", absl::StrCat("with ", order.optimizer.learning_rates.size(),
-                                        " learning rates, expected ", rates_));
+                                        " learning rates, expected ", rates));
 }
 
 absl::Status CommandCheck::Check(const StepOrder& order) {

@@ -59,7 +59,7 @@ class CommandCheck {
   absl::Status TakePush(PushId push);
 
   std::shared_ptr<const Layout> layout_;  // null until the model is known
-  size_t rates_ = 0;                      // learning rates of a step
+  OptimizerConfig optimizer_;             // likewise
   bool has_parameters_ = false;
   bool loaded_ = false;     // LoadCheckpoint has come
   bool loading_ = false;    // and is not carried out

@@ -125,6 +125,7 @@ PushId Replica::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCal
   PushHeader name = *header;
   name.attachments = nullptr;
   name.running_means = nullptr;
+  name.options = nullptr;
   name.encodings.reset();
   return calls_.BeginPush(name, begin, std::move(cancel));
 }

@@ -14,6 +14,12 @@
 namespace sluice {
 namespace {
 
+// Of two bounds, of which there may be none.
+absl::optional<double> Smaller(const absl::optional<double>& a, const absl::optional<double>& b) {
+  if (!a.has_value() || !b.has_value()) return a.has_value() ? a : b;
+  return std::min(*a, *b);
+}
+
 absl::Status NotInitializedError() {
   return MakeError(Reason::kNotInitialized, "the server has no parameters; initialize them first");
 }
@@ -119,7 +125,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
 
 void Coordinator::TakePolicy() {
   if (!has_model()) return;
-  rules_ = ChooseRules(settings_.consistency(), roster_.optimizer());
+  rules_ = ChooseRules(settings_.consistency(), *roster_.optimizer());
   admission_.SetLimit(InFlightCapacity(*roster_.layout(), options_, settings_.consistency()));
 }
 
@@ -238,7 +244,7 @@ absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency,
   const absl::Status valid = consistency.Validate();
   if (!valid.ok()) return valid;
   if (has_model()) {
-    const absl::Status fits = CheckRules(consistency, roster_.optimizer());
+    const absl::Status fits = CheckRules(consistency, *roster_.optimizer());
     if (!fits.ok()) return fits;
   }
   settings_.Propose(consistency);
@@ -246,7 +252,7 @@ absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency,
 }
 
 absl::StatusOr<Step> Coordinator::SetLearningRate(double learning_rate) {
-  const absl::Status proposed = settings_.Propose(roster_.optimizer(), learning_rate);
+  const absl::Status proposed = settings_.Propose(*roster_.optimizer(), learning_rate);
   if (!proposed.ok()) return proposed;
   return step_.NextBoundary();
 }
@@ -381,8 +387,6 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   NextAction action;
   action.dropped = admission_.TakeDropped();
   action.terms.consistency = settings_.consistency();
-  action.terms.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
-  action.terms.clip_norm = options_.guards.clip_norm;
   action.terms.gap_aware = rules_.gap_aware;
   action.terms.ordered_momentum = rules_.ordered_momentum;
   if (rules_.ordered_momentum || rules_.divided_momentum) {
@@ -396,6 +400,13 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   if (action.contribution.has_value()) watch_.AddGradient(action.contribution->header);
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
+  if (action.apply) {  // other actions do not read these
+    const StepOptions& options = step_.contributions().options();
+    action.terms.changed = options.changed;
+    action.terms.learning_rates =
+        settings_.LearningRates(*roster_.optimizer(), options.changed, step_.number());
+    action.terms.clip_norm = Smaller(options_.guards.clip_norm, options.clip_norm);
+  }
   if (action.apply && options_.on_span != nullptr) action.waited = SinceFirstGradient();
   // A step that is still to be applied must come before the end of training.
   if (action.idle() && BeginsToSaveEnd()) {
@@ -500,10 +511,10 @@ Phase Coordinator::phase() const {
   return roster_.started() && initialized() ? Phase::kTraining : Phase::kWaitingForWorkers;
 }
 
-// The current step's learning rate, or 0 before the first worker joined.
+// The current step's learning rate, if no program changes it, or 0 before the first worker joined.
 double Coordinator::LearningRate() const {
   if (roster_.layout() == nullptr) return 0;
-  return settings_.LearningRate(roster_.optimizer(), step_.number());
+  return settings_.LearningRate(*roster_.optimizer(), nullptr, step_.number());
 }
 
 ShardStatus Coordinator::Describe() const {
@@ -519,9 +530,13 @@ ShardStatus Coordinator::Describe() const {
   state.staleness_rules = rules_;
   state.expected_workers = options_.expected_workers;
   state.schedule = settings_.schedule();
-  state.learning_rate = LearningRate();
+  state.changed = step_.contributions().latest_options().changed;
+  state.learning_rate =
+      roster_.layout() == nullptr
+          ? 0
+          : settings_.LearningRate(*roster_.optimizer(), state.changed, step_.number());
   state.base_learning_rate =
-      roster_.layout() == nullptr ? 0 : settings_.BaseLearningRate(roster_.optimizer());
+      roster_.layout() == nullptr ? 0 : settings_.BaseLearningRate(*roster_.optimizer());
   state.current = step_.Describe(admission_.in_flight());
   state.waiting_pulls = pulls_.size();
   state.counters = admission_.gate().counters();
@@ -551,10 +566,11 @@ ShardCheckpoint Coordinator::Checkpoint() const {
   checkpoint.step = step_.number();
   checkpoint.incarnations = incarnations_;
   checkpoint.layout = roster_.layout();
-  checkpoint.optimizer = roster_.optimizer();
+  checkpoint.optimizer = *roster_.optimizer();
   checkpoint.consistency = settings_.consistency();
   checkpoint.own_consistency = options_.consistency;
   checkpoint.learning_rate = settings_.learning_rate();
+  checkpoint.changed = step_.contributions().latest_options().changed;
   checkpoint.schedule = settings_.schedule();
   checkpoint.forgot_workers = roster_.sessions().forgot_workers();
   checkpoint.launched_workers = roster_.launched_workers();
@@ -580,6 +596,7 @@ void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
   own_consistency_ = checkpoint.own_consistency;
   RestoreSettings(checkpoint.consistency, checkpoint.learning_rate);
   step_.Restore(checkpoint.step);
+  step_.contributions().RestoreLatest(checkpoint.changed);
   roster_.Restore(checkpoint, running_.Now());
   TakePolicy();
   initialized_ = true;
@@ -600,6 +617,7 @@ void Coordinator::Replay(const StepRecord& record) {
   RestoreSettings(record.terms.consistency, record.learning_rate);
   TakePolicy();
   step_.Restore(record.step);
+  step_.contributions().RestoreLatest(record.terms.changed);
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {
     roster_.sessions().RestoreWorker(worker, record.step, running_.Now());

@@ -18,6 +18,28 @@ absl::Status CheckNorm(absl::optional<double> norm, const Guards& guards) {
                                 *guards.max_push_norm, "; look for the batch that caused it"));
 }
 
+absl::Status CheckOptions(const OptimizerConfig& job, const LearningRateSchedule& schedule,
+                          const PushHeader& header) {
+  if (header.clip_norm.has_value() && std::holds_alternative<AveragingOptions>(job.options)) {
+    return MakeError(Reason::kBadOptimizer,
+                     "a push of parameters has a clip norm, expected none: the worker's own "
+                     "optimizer has the gradients");
+  }
+  const SharedOptions& changed = header.options;
+  const absl::Status fits = CheckChanged(job, changed);
+  if (!fits.ok() || changed == nullptr || schedule.is_constant()) return fits;
+  for (const auto& [group, options] : changed->groups()) {
+    const double first = LearningRateOf(OptionsOf(job, nullptr, group));
+    if (LearningRateOf(options) == first) continue;
+    return MakeError(
+        Reason::kBadOptimizer,
+        absl::StrCat("the worker's program has changed the learning rate from ", first, " to ",
+                     LearningRateOf(options), ", and the server has a schedule of its own; leave ",
+                     "out the program's scheduler, or --lr-schedule and --lr-warmup-steps"));
+  }
+  return absl::OkStatus();
+}
+
 PushName PushNameOf(const PushHeader& header) {
   return {header.session, header.sequence, header.attempt};
 }
@@ -116,7 +138,8 @@ PushId PushCalls::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallb
                         std::function<void()> cancel) {
   CompletingLock lock(&job_.mu);
   PushName name = header.ok() ? PushNameOf(*header) : PushName();
-  const absl::Status begun = job_.others.Begin(name);
+  absl::Status begun = job_.others.Begin(name);
+  if (begun.ok() && header.ok()) begun = CheckGroups(*header);
   if (!begun.ok()) name = PushName();
   auto admit = [this, name, start = std::move(start)](const absl::StatusOr<Admission>& admission) {
     TellReplicas(name, admission);
@@ -152,7 +175,7 @@ bool PushCalls::Cancel(PushId id) {
 
 PushId PushCalls::Finish(std::unique_ptr<PendingPush> push, PushCallback done) {
   HaveReport own = stripe_.End(*push, absl::OkStatus(), false);
-  if (own.refused.ok()) own.refused = CheckMeans(push->header());
+  if (own.refused.ok()) own.refused = CheckHeader(push->header());
   const PushId id = push->id();
   PushCallback answer = ReportingAttachments(push->header(), std::move(done));
   if (!options_.guards.max_push_norm.has_value() || !own.refused.ok()) {
@@ -168,14 +191,31 @@ PushId PushCalls::Finish(std::unique_ptr<PendingPush> push, PushCallback done) {
   return id;
 }
 
-absl::Status PushCalls::CheckMeans(const PushHeader& header) const {
-  if (header.running_means == nullptr) return absl::OkStatus();
+// What the header or the summary has for the model.
+absl::Status PushCalls::CheckHeader(const PushHeader& header) const {
+  const bool plain = header.options == nullptr && !header.clip_norm.has_value();
+  if (header.running_means == nullptr && plain) return absl::OkStatus();
   std::shared_ptr<const Layout> layout;
+  std::shared_ptr<const OptimizerConfig> optimizer;
   {
     absl::MutexLock lock(&job_.mu);
     layout = job_.coordinator.roster().layout();
+    optimizer = job_.coordinator.roster().optimizer();
   }
+  const absl::Status options = CheckOptions(*optimizer, options_.schedule, header);
+  if (!options.ok() || header.running_means == nullptr) return options;
   return CheckFits(*header.running_means, *layout);
+}
+
+// Before the push waits, so that nobody fills the memory with options of groups that do not exist.
+absl::Status PushCalls::CheckGroups(const PushHeader& header) const {
+  if (header.options == nullptr) return absl::OkStatus();
+  const size_t groups = job_.coordinator.roster().optimizer()->groups.size();
+  const size_t changed = header.options->groups().size();
+  if (changed <= groups + 1) return absl::OkStatus();
+  return MakeError(Reason::kBadOptimizer,
+                   absl::StrCat("the options of ", changed,
+                                " groups have changed, expected at most ", groups + 1));
 }
 
 // The part of this server is here, or refused.

@@ -61,7 +61,8 @@ class PushCalls {
   void OnGathered(Arrival arrival, const HaveReport& whole) ABSL_LOCKS_EXCLUDED(job_.mu);
   PushCallback ReportingAttachments(const PushHeader& header, PushCallback done)
       ABSL_LOCKS_EXCLUDED(job_.mu);
-  absl::Status CheckMeans(const PushHeader& header) const ABSL_LOCKS_EXCLUDED(job_.mu);
+  absl::Status CheckHeader(const PushHeader& header) const ABSL_LOCKS_EXCLUDED(job_.mu);
+  absl::Status CheckGroups(const PushHeader& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu);
 
   const ShardOptions& options_;
   JobState& job_;

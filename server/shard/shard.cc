@@ -52,7 +52,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     const bool ended = job_.coordinator.roster().ended_before();
     welcome = job_.coordinator.Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && stripe().layout() == nullptr) {
-      steps_.Open(job_.coordinator.roster().layout(), job_.coordinator.roster().optimizer());
+      steps_.Open(job_.coordinator.roster().layout(), *job_.coordinator.roster().optimizer());
       LOG_IF(INFO, job_.coordinator.staleness_rules().any())
           << "rules for stale gradients: " << job_.coordinator.staleness_rules().ToString();
     }

@@ -17,14 +17,16 @@ void ShardWatch::Restore(const ShardCheckpoint& checkpoint) {
 }
 
 AdviceFacts ShardWatch::FactsForAdvice() const {
-  const OptimizerConfig& optimizer = shard_.roster.optimizer();
+  const OptimizerConfig& optimizer = *shard_.roster.optimizer();
   Consistency automatic = shard_.settings.consistency();
   SetStalenessRules(RuleChoice::kAuto, &automatic);
   AdviceFacts facts;
-  facts.learning_rate = shard_.settings.LearningRate(optimizer, shard_.step.number());
+  const StepOptions& latest = shard_.step.contributions().latest_options();
+  facts.learning_rate =
+      shard_.settings.LearningRate(optimizer, latest.changed, shard_.step.number());
   facts.staleness = shard_.admission.gate().staleness().mean();
   facts.auto_helps = !shard_.rules.any() && ChooseRules(automatic, optimizer).any();
-  facts.clips = shard_.options.guards.clip_norm.has_value();
+  facts.clips = shard_.options.guards.clip_norm.has_value() || latest.clip_norm.has_value();
   return facts;
 }
 

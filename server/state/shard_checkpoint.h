@@ -35,6 +35,7 @@ struct ShardCheckpoint : StripeCheckpoint {
   Consistency consistency;               // current; the operator may have changed it
   Consistency own_consistency;           // that the server was started with
   absl::optional<double> learning_rate;  // that the operator set, if any
+  SharedOptions changed;                 // with which the latest step was made; null: the job's
   LearningRateSchedule schedule;         // only shown: the next server has its own
   std::vector<SessionRecord> workers;    // without listeners
   bool forgot_workers = false;           // a worker that may return has no record any more

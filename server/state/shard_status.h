@@ -96,6 +96,7 @@ struct ShardStatus {
   StalenessRules staleness_rules;                    // none before the first worker has joined
   std::shared_ptr<const OptimizerConfig> optimizer;  // null before the first worker has joined
   LearningRateSchedule schedule;
+  SharedOptions changed;  // of the latest step, in place of the optimizer's
   // The current step's, for parameters in no group; 0 if the workers apply their own optimizers.
   double learning_rate = 0;
   double base_learning_rate = 0;  // the same without the schedule

@@ -133,6 +133,7 @@ std::vector<RowRule> RowTables::BeginStep(const RowStep& step) {
       rule.row_scale = step.row_scale;
     }
     if (rule.row_scale.has_value()) of_table.divisor = 1;
+    if (tables_[i].rate != 0) of_table.changed = nullptr;  // its optimizer is its own
     tables_[i].optimizer->Begin(of_table, step.optimizer.learning_rates[tables_[i].rate]);
     rules.push_back(rule);
   }

@@ -87,7 +87,8 @@ std::string OutcomeWords(const absl::StatusOr<PushOutcome>& outcome) {
       absl::AsciiStrToLower(
           DispositionName(repeated ? *outcome->first_disposition : outcome->disposition)),
       " at ", outcome->step.value(),
-      outcome->staleness > 0 ? absl::StrCat(", stale by ", outcome->staleness) : "");
+      outcome->staleness > 0 ? absl::StrCat(", stale by ", outcome->staleness) : "",
+      outcome->options_differ.empty() ? "" : absl::StrCat(", ", outcome->options_differ));
 }
 
 std::string PullWords(const absl::StatusOr<StepParameters>& pulled) {
@@ -425,7 +426,26 @@ class Player {
     if (!Option("samples").empty()) header.samples = Number<uint32_t>(Option("samples"));
     float loss = 0;
     if (absl::SimpleAtof(Option("loss"), &loss)) header.loss = loss;
+    header.options = ChangedByWords();
+    double clip_norm = 0;
+    if (absl::SimpleAtod(Option("clip-norm"), &clip_norm)) header.clip_norm = clip_norm;
     return job_->Push(header);
+  }
+  // The options of the worker's program, which begins with SGD's of the learning rate 1.
+  SharedOptions ChangedByWords() {
+    SgdOptions options;
+    options.learning_rate = 1;
+    bool changed = false;
+    const auto take = [&](absl::string_view name, double& value) {
+      if (Option(name).empty()) return;
+      changed = absl::SimpleAtod(Option(name), &value);
+    };
+    take("lr", options.learning_rate);
+    take("momentum", options.momentum);
+    take("weight-decay", options.weight_decay);
+    if (!changed) return nullptr;
+    const auto group = Option("group").empty() ? 0 : Number<uint32_t>(Option("group"));
+    return ShareOptions({{group, options}});
   }
   std::string Whole() {
     auto push = SendHeader();

@@ -145,6 +145,12 @@ PushHeader Chaos::NextHeader(SimulatedProcess& process, uint64_t step) {
   header.incarnation = world_.oracle().incarnation();
   header.samples = static_cast<uint32_t>(dice_.Between(1, 4));
   if (header.sequence.value() % 2 == 1) header.running_means = RunningMeansOf(header.sequence);
+  const bool may_change = scenario_.options.schedule.is_constant();
+  if (may_change && header.sequence.value() % 3 == 0) {
+    SgdOptions changed = scenario_.optimizer;
+    changed.learning_rate /= static_cast<double>(1 + header.sequence.value() % 2 * 3);
+    header.options = ShareOptions({{0, changed}});
+  }
   return header;
 }
 

@@ -14,6 +14,7 @@ StepRecord SavedStep(const StepRecord& step) {
   saved.terms = StepTerms();
   saved.terms.consistency = step.terms.consistency;
   saved.terms.learning_rates = step.terms.learning_rates;
+  saved.terms.changed = step.terms.changed;
   saved.terms.clip_norm = step.terms.clip_norm;
   saved.terms.ordered = step.terms.ordered;
   saved.terms.momentum_divisor = step.terms.momentum_divisor;

@@ -32,6 +32,7 @@ ShardCheckpoint SavedState(const ShardCheckpoint& checkpoint) {
   saved.consistency = checkpoint.consistency;
   saved.own_consistency = checkpoint.own_consistency;
   saved.learning_rate = checkpoint.learning_rate;
+  saved.changed = checkpoint.changed;
   saved.workers = checkpoint.workers;
   saved.forgot_workers = checkpoint.forgot_workers;
   saved.optimizer_steps = checkpoint.optimizer_steps;

@@ -11,6 +11,7 @@
 
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
+#include "common/protocol/optimizer_config.h"
 #include "tests/simulation/workers_model.h"
 #include "tests/testing/vectors.h"
 
@@ -22,6 +23,7 @@ struct ModelCheckpoint {
   std::vector<Values> published;              // by step
   Consistency consistency;
   absl::optional<double> learning_rate;
+  SharedOptions options;                       // of the workers' programs
   std::map<std::string, ModelWorker> workers;  // without their pushes of the step under way
   bool forgot = false;                         // the answers of a process that may return are gone
 };
@@ -34,6 +36,7 @@ struct ModelStep {
   Values tolerance;  // of the parameters; empty if they are exact
   Consistency consistency;
   absl::optional<double> learning_rate;
+  SharedOptions options;  // of the workers' programs
   bool forgot = false;
   // Those whose pushes are part of it, after these, and with the answers to these only.
   std::map<std::string, ModelWorker> contributors;

@@ -199,7 +199,7 @@ PushVerdict Oracle::Count(ModelPush& push, bool skipped) {
   // Where no step waits for particular workers, a gradient that is left out is in no step.
   if (!skipped || OncePerStep()) {
     step_sum_.Enter({worker.index, worker.name, worker.process, worker.session, header.samples, age,
-                     skipped, std::move(push.gradient), header.running_means},
+                     skipped, std::move(push.gradient), header.running_means, header.options},
                     now_);
     workers_.Of(header.session.value())->part_of[header.sequence.value()] = step_;
   }
@@ -262,7 +262,8 @@ absl::optional<absl::Time> Oracle::HeldUpSince() const {
 void Oracle::Apply() {
   NoteEarly();
   if (scenario_.journal) journaled_.push_back(Journaled());
-  published_.push_back(step_sum_.Apply(consistency_, LearningRate(), published_.back()));
+  published_.push_back(
+      step_sum_.Apply(consistency_, LearningRate(step_sum_.options()), published_.back()));
   ++step_;
   overdue_ = false;
   unpublished_.reset();

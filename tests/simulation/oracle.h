@@ -146,7 +146,9 @@ class Oracle {
   bool HasContributed(const std::string& worker) const { return step_sum_.Has(worker); }
   Phase phase() const;
   uint64_t step() const { return step_; }
-  double LearningRate() const;
+  // The rate of a step with these options of a program, and that which the server shows.
+  double LearningRate(const SharedOptions& changed) const;
+  double LatestRate() const { return LearningRate(step_sum_.latest_options()); }
   uint32_t WaitingPulls() const { return static_cast<uint32_t>(pulls_.size()); }
   const Consistency& consistency() const { return consistency_; }
   bool OncePerStep() const;

@@ -81,6 +81,7 @@ ModelStep Oracle::Journaled() const {
   step.incarnation = incarnation().value();
   step.consistency = consistency_;
   step.learning_rate = learning_rate_;
+  step.options = step_sum_.options();
   step.forgot = forgot_;
   for (const auto& entry : workers_.all()) {
     if (!step_sum_.Has(entry.first)) continue;
@@ -100,6 +101,7 @@ ModelStep Oracle::Journaled() const {
 void Oracle::Repeat(const ModelStep& step) {
   consistency_ = step.consistency;
   learning_rate_ = step.learning_rate;
+  step_sum_.set_latest_options(step.options);
   forgot_ = forgot_ || step.forgot;
   published_.push_back(step.parameters);
   step_ = durable_ = step.step;

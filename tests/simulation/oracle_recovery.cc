@@ -16,6 +16,7 @@ Oracle::Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& 
   published_ = checkpoint.published;
   consistency_ = checkpoint.consistency;
   learning_rate_ = checkpoint.learning_rate;
+  step_sum_.set_latest_options(checkpoint.options);
   for (const auto& entry : checkpoint.workers) {
     Restore(entry.first, entry.second);
   }
@@ -49,6 +50,7 @@ ModelCheckpoint Oracle::Checkpoint() {
   saved.published = published_;
   saved.consistency = consistency_;
   saved.learning_rate = learning_rate_;
+  saved.options = step_sum_.latest_options();
   saved.forgot = forgot_;
   for (const auto& entry : workers_.all()) {
     const ModelWorker& worker = entry.second;

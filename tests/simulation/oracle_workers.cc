@@ -304,9 +304,12 @@ void Oracle::Adopt() {
   Announce(absl::StrCat("policy ", ConsistencyModeName(consistency_.mode)));
 }
 
-double Oracle::LearningRate() const {
+double Oracle::LearningRate(const SharedOptions& changed) const {
   const LearningRateSchedule& schedule = scenario_.options.schedule;
-  const double rate = learning_rate_.value_or(scenario_.optimizer.learning_rate);
+  const double first = scenario_.optimizer.learning_rate;
+  double rate = first;
+  if (changed != nullptr) rate = std::get<SgdOptions>(changed->groups().at(0)).learning_rate;
+  if (learning_rate_.has_value()) rate *= *learning_rate_ / first;
   if (schedule.kind != ScheduleKind::kStep) return rate;
   return std::ldexp(rate, -static_cast<int>(step_ / schedule.step_size));
 }

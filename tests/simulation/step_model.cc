@@ -31,6 +31,11 @@ double DecayAt(size_t element, const std::shared_ptr<const RunningMeans>& means)
 
 void StepModel::Enter(ModelContribution contribution, absl::Time now) {
   if (!since_.has_value()) since_ = now;
+  const bool decides = !lowest_.has_value() || !(*lowest_ < contribution.rank());
+  if (!contribution.skipped && decides) {
+    lowest_ = contribution.rank();
+    options_ = contribution.options;
+  }
   entered_.push_back(std::move(contribution));
 }
 
@@ -79,6 +84,8 @@ Values StepModel::Apply(const Consistency& consistency, double learning_rate,
   }
   entered_.clear();
   since_.reset();
+  if (lowest_.has_value()) latest_ = std::exchange(options_, nullptr);
+  lowest_.reset();
   return next;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
+#include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/running_means.h"
 #include "tests/simulation/workers_model.h"
@@ -32,6 +33,7 @@ struct ModelContribution {
   bool skipped = false;
   Values gradient;
   std::shared_ptr<const RunningMeans> means = nullptr;  // of its push
+  SharedOptions options = nullptr;                      // likewise
 
   ModelRank rank() const { return {index, worker}; }
 };
@@ -58,6 +60,11 @@ class StepModel {
   // With ReductionOrder::kRank: the sessions whose gradients wait until the gradient of
   // `first_missing` has been added.
   ModelSessions SessionsBehind(const ModelRank& first_missing) const;
+  // Of the latest gradient of the lowest rank; null if there is none yet.
+  const SharedOptions& options() const { return options_; }
+  // With which the step before was made.
+  const SharedOptions& latest_options() const { return latest_; }
+  void set_latest_options(SharedOptions options) { latest_ = std::move(options); }
   // For each element: by how much rounding may change it from what Apply() returned last.
   const Values& tolerance() const { return tolerance_; }
 
@@ -71,6 +78,8 @@ class StepModel {
   const Layout layout_;
   std::vector<ModelContribution> entered_;
   absl::optional<absl::Time> since_;
+  absl::optional<ModelRank> lowest_;
+  SharedOptions options_, latest_;
   Values tolerance_;
 };
 

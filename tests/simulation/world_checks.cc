@@ -224,7 +224,7 @@ void World::CheckState() {
   Expect("terms", static_cast<int>(state.consistency.mode),
          static_cast<int>(oracle_->consistency().mode));
   if (shard().layout() != nullptr) {
-    Expect("learning rate", state.learning_rate, oracle_->LearningRate());
+    Expect("learning rate", state.learning_rate, oracle_->LatestRate());
   }
   CheckCurrent(state.current);
 }

@@ -94,6 +94,9 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
   absl::Status ready = CheckJoined("sluice_push()");
   if (!ready.ok()) return ready;
   thread_->Drain();  // what is sent early
+  const auto options = next_.TakeOptions();
+  if (options.has_value()) ready = calls_.client()->SetOptions(*options);
+  if (!ready.ok()) return ready;
   const absl::Status sound = next_.CheckEarly(model_.gradient.floats);
   const RunningMeans means = next_.TakeMeans();
   next_.ForgetEarly();
@@ -156,13 +159,6 @@ absl::Status sluice_client::GiveUpEarly() {
   return absl::OkStatus();
 }
 
-absl::Status sluice_client::Attach(sluice::Attachment attachment) {
-  absl::Status ready = CheckJoined("sluice_attach()");
-  if (!ready.ok()) return ready;
-  thread_->Drain();
-  return calls_.client()->Attach(std::move(attachment));
-}
-
 absl::Status sluice_client::KeepRunningMeans(RunningMeans elements) {
   const absl::Status idle = thread_->CheckIdle("sluice_keep_running_means()");
   if (!idle.ok()) return idle;
@@ -175,10 +171,18 @@ absl::Status sluice_client::KeepRunningMeans(RunningMeans elements) {
   return fits;
 }
 
-absl::Status sluice_client::SetRunningMeans(RunningMeans means) {
-  absl::Status ready = CheckJoined("sluice_set_running_means()");
-  if (ready.ok()) next_.SetMeans(std::move(means));
-  return ready;
+absl::Status sluice_client::Prepare(absl::string_view call,
+                                    absl::FunctionRef<absl::Status(sluice::NextPush&)> change) {
+  absl::Status ready = CheckJoined(call);
+  return ready.ok() ? change(next_) : ready;
+}
+
+absl::Status sluice_client::PrepareClient(
+    absl::string_view call, absl::FunctionRef<absl::Status(ParameterClient&)> change) {
+  absl::Status ready = CheckJoined(call);
+  if (!ready.ok()) return ready;
+  thread_->Drain();
+  return change(*calls_.client());
 }
 
 absl::Status sluice_client::SetTables(absl::Span<const sluice_table> tables) {
@@ -348,9 +352,14 @@ sluice_code sluice_give_up_early(sluice_client* client) {
 sluice_code sluice_attach(sluice_client* client, const char* type, const void* data, size_t size) {
   if (type == nullptr) return sluice::CodeOf(sluice::NoNameError("an attachment"));
   if (size > sluice::kMostAttachedBytes) {  // refused in the same words, without a copy
-    return sluice::CodeOf(client->Attach({type, std::string(sluice::kMostAttachedBytes + 1, 0)}));
+    size = sluice::kMostAttachedBytes + 1;
+    data = nullptr;
   }
-  return sluice::CodeOf(client->Attach({type, std::string(static_cast<const char*>(data), size)}));
+  const std::string bytes =
+      data == nullptr ? std::string(size, '\0') : std::string(static_cast<const char*>(data), size);
+  return sluice::CodeOf(client->PrepareClient("sluice_attach()", [&](ParameterClient& to) {
+    return to.Attach({type, bytes});
+  }));
 }
 
 sluice_status sluice_client_status(const sluice_client* client) { return client->status(); }
@@ -374,7 +383,27 @@ sluice_code sluice_set_running_means(sluice_client* client, const sluice_running
                                      size_t count) {
   return sluice::Guarded([&] {
     auto read = sluice::MeansOf(means, count);
-    return read.ok() ? client->SetRunningMeans(*std::move(read)) : read.status();
+    if (!read.ok()) return read.status();
+    return client->Prepare("sluice_set_running_means()", [&](sluice::NextPush& next) {
+      next.SetMeans(*std::move(read));
+      return absl::OkStatus();
+    });
+  });
+}
+
+sluice_code sluice_set_clip_norm(sluice_client* client, double norm) {
+  return sluice::Guarded([&] {
+    return client->PrepareClient("sluice_set_clip_norm()",
+                                 [&](ParameterClient& to) { return to.SetClipNorm(norm); });
+  });
+}
+
+sluice_code sluice_set_options(sluice_client* client, size_t group, const sluice_option* options,
+                               size_t count) {
+  return sluice::Guarded([&] {
+    return client->Prepare("sluice_set_options()", [&](sluice::NextPush& next) {
+      return next.SetOptions(group, {options, count});
+    });
   });
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -36,7 +37,6 @@ struct sluice_client {
   // The functions of sluice.h. They return FAILED_PRECONDITION when called out of turn.
   absl::Status SetRestore(sluice::ParameterClient::Restore restore);
   absl::Status KeepRunningMeans(sluice::RunningMeans elements);
-  absl::Status SetRunningMeans(sluice::RunningMeans means);
   absl::Status BeginJoin();
   absl::Status BeginPush(uint32_t samples, absl::optional<float> loss);
   absl::Status BeginLeave();
@@ -44,13 +44,19 @@ struct sluice_client {
   absl::Status BeginReport(sluice::Results results);
   absl::Status SendEarly(uint64_t offset, uint64_t count);
   absl::Status GiveUpEarly();
-  absl::Status Attach(sluice::Attachment attachment);
   absl::Status SetTables(absl::Span<const sluice_table> tables);
   absl::Status SetConstants(absl::Span<const sluice_constant> constants);
   absl::Status BeginPullRows(uint32_t table, absl::Span<const sluice::RowId> ids, float* rows);
   absl::Status PrefetchRows(uint32_t table, absl::Span<const sluice::RowId> ids);
   absl::Status SetRowGradients(uint32_t table, absl::Span<const sluice::RowId> ids,
                                const float* gradients);
+
+  // Changes the next push, for the function of sluice.h with that name.
+  absl::Status Prepare(absl::string_view call,
+                       absl::FunctionRef<absl::Status(sluice::NextPush&)> change);
+  // The same for what the client itself notes of it, when what was sent early has left.
+  absl::Status PrepareClient(absl::string_view call,
+                             absl::FunctionRef<absl::Status(sluice::ParameterClient&)> change);
 
   // Nothing if the time is over.
   absl::optional<absl::Status> Wait(absl::Duration longest, sluice_round* round);
@@ -70,7 +76,7 @@ struct sluice_client {
   void NoteStatus();
 
   sluice::ClientModel model_;
-  sluice::NextPush next_{model_.layout};
+  sluice::NextPush next_{model_.layout, model_.optimizer};
   sluice::ClientCalls calls_;
   sluice_status status_ = {};
   std::string failure_;  // see SetFailure(); empty: the reason is not known

@@ -7,8 +7,11 @@
 namespace sluice {
 
 absl::Status ClientCalls::Join() {
+  auto taken = job_.context().TakePart();
+  if (!taken.ok()) return taken.status();
   absl::Status joined = Join(SessionRole::kWorker, &client_);
   if (joined.ok()) {
+    taken_ = *std::move(taken);
     part_ = Part::kJoined;
     round_.step = client_->step();
   }
@@ -76,6 +79,7 @@ absl::Status ClientCalls::Leave() {
   client_->GiveUpEarly();
   prefetched_.clear();
   part_ = Part::kLeft;
+  taken_ = nullptr;
   return client_->Leave({});
 }
 

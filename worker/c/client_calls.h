@@ -71,6 +71,7 @@ class ClientCalls {
   const Job& job_;
   const ClientModel& model_;
   Part part_ = Part::kNew;
+  std::shared_ptr<const void> taken_;  // until it has left: see WorkerContext::TakePart()
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<ParameterClient> observer_;  // from AwaitEnd() to Report()
   std::map<uint32_t, RowPull> prefetched_;     // by table

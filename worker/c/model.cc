@@ -13,15 +13,21 @@
 namespace sluice {
 namespace {
 
-absl::StatusOr<OptimizerOptions> OptionsOf(const char* optimizer, const sluice_option* options,
-                                           size_t count) {
-  if (optimizer == nullptr) return NoNameError("the optimizer");
-  std::map<std::string, double> values;
-  for (size_t i = 0; i < count; ++i) {
-    if (options[i].name == nullptr) return NoNameError("an option of the optimizer");
-    values[options[i].name] = options[i].value;
+// `values` are those of options that are not among `options`, by their names.
+absl::StatusOr<OptimizerOptions> NamedOptions(absl::string_view optimizer,
+                                              absl::Span<const sluice_option> options,
+                                              std::map<std::string, double> values = {}) {
+  for (const sluice_option& option : options) {
+    if (option.name == nullptr) return NoNameError("an option of the optimizer");
+    values[option.name] = option.value;
   }
   return OptimizerNamed(optimizer, values);
+}
+
+absl::StatusOr<OptimizerOptions> NamedOptions(const char* optimizer, const sluice_option* options,
+                                              size_t count) {
+  if (optimizer == nullptr) return NoNameError("the optimizer");
+  return NamedOptions(absl::string_view(optimizer), {options, count});
 }
 
 absl::StatusOr<RangeKind> KindOf(const sluice_tensor& tensor) {
@@ -102,12 +108,12 @@ absl::Duration DurationOf(double seconds) {
 }
 
 absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer) {
-  auto options = OptionsOf(optimizer.name, optimizer.options, optimizer.option_count);
+  auto options = NamedOptions(optimizer.name, optimizer.options, optimizer.option_count);
   if (!options.ok()) return options.status();
   OptimizerConfig config = {*options};
   for (size_t i = 0; i < optimizer.group_count; ++i) {
     const sluice_group& group = optimizer.groups[i];
-    options = OptionsOf(optimizer.name, group.options, group.option_count);
+    options = NamedOptions(optimizer.name, group.options, group.option_count);
     if (!options.ok()) return options.status();
     const char* const* const end = group.parameters + group.parameter_count;
     if (std::find(group.parameters, end, nullptr) != end) return NoNameError("a group's parameter");
@@ -116,6 +122,28 @@ absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer) {
   const absl::Status valid = Validate(config);
   if (!valid.ok()) return valid;
   return config;
+}
+
+absl::Status NoteOptions(const OptimizerConfig& first, size_t group,
+                         absl::Span<const sluice_option> options, ChangedOptions::Groups* changed) {
+  if (group > first.groups.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("sluice_set_options() got group ", group,
+                                                   ", the optimizer has ", first.groups.size(),
+                                                   " groups, which are counted from 1"));
+  }
+  const auto place = static_cast<uint32_t>(group);
+  const OptimizerOptions& own = OptionsOf(first, nullptr, place);
+  const auto before = changed->find(place);
+  OptimizerOptions current = before == changed->end() ? own : before->second;
+  std::map<std::string, double> values;
+  for (const OptionRef& option : OptionsOf(current)) values[option.info.name] = option.value();
+  auto now = NamedOptions(OptimizerName(current), options, std::move(values));
+  if (!now.ok()) return now.status();
+  absl::Status fits = CheckChanged(first, ShareOptions({{place, *now}}));
+  if (!fits.ok()) return fits;
+  changed->erase(place);
+  if (FirstDifference(own, *now).has_value()) changed->emplace(place, *std::move(now));
+  return fits;
 }
 
 absl::StatusOr<Layout> LayoutOf(const sluice_model& model) {
@@ -153,7 +181,7 @@ absl::Status AddTables(absl::Span<const sluice_table> tables, Layout* layout,
     if (!spec.ok()) return spec.status();
     specs.push_back(*std::move(spec));
     if (table.optimizer == nullptr) continue;
-    auto options = OptionsOf(table.optimizer, table.options, table.option_count);
+    auto options = NamedOptions(table.optimizer, table.options, table.option_count);
     if (!options.ok()) return options.status();
     with_tables.tables.push_back({table.name, *options});
   }

@@ -26,6 +26,12 @@ absl::Status CheckNotEmpty(absl::string_view set_tables, const Layout& layout);
 // INVALID_ARGUMENT names the option and what is wrong with it.
 absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer);
 
+// Notes in `changed` that these options of a group have become others. INVALID_ARGUMENT names the
+// option, or the group that `first` does not have; nothing is noted then. BAD_OPTIMIZER as
+// CheckChanged().
+absl::Status NoteOptions(const OptimizerConfig& first, size_t group,
+                         absl::Span<const sluice_option> options, ChangedOptions::Groups* changed);
+
 // Adds the tables to the layout, and their own optimizers to the config. INVALID_ARGUMENT and
 // BAD_LAYOUT name the table and what is wrong with it.
 absl::Status AddTables(absl::Span<const sluice_table> tables, Layout* layout,

@@ -1,10 +1,23 @@
 #include "worker/c/next_push.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "worker/c/model.h"
 
 namespace sluice {
+
+absl::Status NextPush::SetOptions(size_t group, absl::Span<const sluice_option> options) {
+  absl::Status noted = NoteOptions(optimizer_, group, options, &options_);
+  options_changed_ = options_changed_ || noted.ok();
+  return noted;
+}
+
+absl::optional<ChangedOptions::Groups> NextPush::TakeOptions() {
+  if (!std::exchange(options_changed_, false)) return absl::nullopt;
+  return options_;
+}
 
 void NextPush::SetRows(uint32_t table, absl::Span<const RowId> ids, const float* gradients) {
   if (ids.empty()) {

@@ -3,15 +3,19 @@
 #ifndef SLUICE_WORKER_C_NEXT_PUSH_H_
 #define SLUICE_WORKER_C_NEXT_PUSH_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/protocol/optimizer_config.h"
 #include "common/tensor/coverage.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/running_means.h"
+#include "worker/c/sluice.h"
 #include "worker/client/gradient_fingerprints.h"
 #include "worker/client/parameter_client.h"
 
@@ -20,8 +24,14 @@ namespace sluice {
 // Externally synchronized.
 class NextPush {
  public:
-  // `layout` outlives this.
-  explicit NextPush(const Layout& layout) : layout_(layout), early_(layout.size()) {}
+  // The references outlive this.
+  NextPush(const Layout& layout, const OptimizerConfig& optimizer)
+      : layout_(layout), optimizer_(optimizer), early_(layout.size()) {}
+
+  // The options of a group have become these, for this push and later ones. See NoteOptions().
+  absl::Status SetOptions(size_t group, absl::Span<const sluice_option> options);
+  // All groups where they are not the optimizer's, if one has changed since the last call.
+  absl::optional<ChangedOptions::Groups> TakeOptions();
 
   // Copies a row for each id, of that table's width. They replace earlier ones of the table; no id:
   // there are none.
@@ -39,6 +49,9 @@ class NextPush {
 
  private:
   const Layout& layout_;
+  const OptimizerConfig& optimizer_;
+  ChangedOptions::Groups options_;
+  bool options_changed_ = false;
   std::map<uint32_t, RowGradient> rows_;  // by table
   RunningMeans means_;
   GradientFingerprints fingerprints_;

@@ -278,6 +278,21 @@ SLUICE_API sluice_code sluice_keep_running_means(sluice_client* client,
 SLUICE_API sluice_code sluice_set_running_means(sluice_client* client,
                                                 const sluice_running_mean* means, size_t count);
 
+/* Says what the options of a group of the optimizer are from the next sluice_push() on, until it is
+ * called again: for a program with a schedule of its own. Group 0 has the optimizer's own options,
+ * and group i those of groups[i - 1]. Options that are not named stay as they are. The server must
+ * have kept what the new ones need since the first step: momentum where there was none is
+ * SLUICE_INVALID_ARGUMENT. A step is made with the options of the worker with the lowest index that
+ * contributes to it. A learning rate that changes and the server's --lr-schedule exclude each
+ * other: sluice_push() then fails. */
+SLUICE_API sluice_code sluice_set_options(sluice_client* client, size_t group,
+                                          const sluice_option* options, size_t count);
+
+/* Bounds the Euclidean norm of the mean gradient of the step that the next sluice_push() is part
+ * of: a longer one is shortened to it, as the server's --clip-norm does. It is a finite number
+ * above 0. Call it before each push. */
+SLUICE_API sluice_code sluice_set_clip_norm(sluice_client* client, double norm);
+
 /* Adds constants to the model of a client that has not joined, after sluice_set_tables() if that is
  * called. Once. What `constants` point to is copied, except the data, which must stay valid until
  * the client is freed. sluice_join() reads the data if the job has no constants yet: then these

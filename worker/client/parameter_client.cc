@@ -2,11 +2,34 @@
 
 #include <glog/logging.h>
 
+#include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "worker/connection/call_retry.h"
 
 namespace sluice {
+namespace {
+
+absl::Status CheckTakesOptions(const Welcome& welcome) {
+  if (welcome.takes_options) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "the server is of an older version of Sluice, which takes no options of the optimizer that "
+      "change while it trains; upgrade the server");
+}
+
+// Begins push `sequence`, which takes the attachments.
+std::unique_ptr<WorkerRound> BeginRound(WorkerSession& session, HeldParameters& parameters,
+                                        Sequence sequence, Attachments& attachments,
+                                        const SharedOptions& options) {
+  std::shared_ptr<const Attachments> taken;
+  if (!attachments.empty()) {
+    taken = std::make_shared<const Attachments>(std::exchange(attachments, {}));
+  }
+  return std::make_unique<WorkerRound>(session, parameters, sequence, std::move(taken), options);
+}
+
+}  // namespace
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
   absl::Status joined = parameters_.FitMeans(request.layout);
@@ -17,28 +40,50 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   return parameters_.Begin(HeldParameters::Earlier::kNothing, parameters);
 }
 
-std::unique_ptr<WorkerRound> ParameterClient::BeginRound() {
-  sequence_ = sequence_.Next();
-  std::shared_ptr<const Attachments> attachments;
-  if (!attachments_.empty()) {
-    attachments = std::make_shared<const Attachments>(std::exchange(attachments_, {}));
-  }
-  return std::make_unique<WorkerRound>(session_, parameters_, sequence_, std::move(attachments));
-}
-
 absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradient,
                                                       uint32_t samples, absl::optional<float> loss,
                                                       absl::Span<float> parameters) {
   auto rows = std::exchange(row_gradients_, nullptr);
   auto running_means = std::exchange(running_means_, nullptr);
+  const auto clip_norm = std::exchange(clip_norm_, absl::nullopt);
   if (!parameters_complete()) {
     LOG(WARNING) << session_.worker() << " drops a gradient: an error has left its parameters "
                  << "incomplete, and it pulls them again";
     return WorkerRound::GiveUp(session_, parameters_, parameters);
   }
-  std::unique_ptr<WorkerRound> round = early_ == nullptr ? BeginRound() : std::move(early_);
-  return round->PushPull(gradient, {samples, loss, std::move(running_means)}, std::move(rows),
-                         parameters);
+  std::unique_ptr<WorkerRound> round = std::move(early_);
+  if (round == nullptr) {
+    sequence_ = sequence_.Next();
+    round = BeginRound(session_, parameters_, sequence_, attachments_, options_);
+  }
+  const PushSummary batch = {samples, loss, std::move(running_means), options_, clip_norm};
+  auto report = round->PushPull(gradient, batch, std::move(rows), parameters);
+  if (!round->options_differ().empty() && !std::exchange(told_differ_, true)) {
+    LOG(WARNING)
+        << session_.worker() << ": " << round->options_differ()
+        << ". A step is made with the options of the worker with the lowest index. Let the "
+        << "program change them in the same way in all workers";
+  }
+  return report;
+}
+
+absl::Status ParameterClient::SetOptions(ChangedOptions::Groups changed) {
+  absl::Status fits = changed.empty() ? absl::OkStatus() : CheckTakesOptions(welcome());
+  if (fits.ok()) fits = session_.encodings().Adapt(session_.request(), &changed);
+  SharedOptions options = ShareOptions(std::move(changed));
+  if (fits.ok()) fits = CheckChanged(session_.request().optimizer, options);
+  if (fits.ok()) options_ = std::move(options);
+  return fits;
+}
+
+absl::Status ParameterClient::SetClipNorm(double norm) {
+  if (!std::isfinite(norm) || norm <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the clip norm is ", norm, ", expected a finite number above 0"));
+  }
+  absl::Status takes = CheckTakesOptions(welcome());
+  if (takes.ok()) clip_norm_ = norm;
+  return takes;
 }
 
 void ParameterClient::SetRows(RowGradients rows) {
@@ -62,7 +107,8 @@ absl::Status ParameterClient::Attach(Attachment attachment) {
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
   if (early_ == nullptr) {
     if (!parameters_complete() || !WorkerRound::MaySendEarly(session_)) return;
-    early_ = BeginRound();
+    sequence_ = sequence_.Next();
+    early_ = BeginRound(session_, parameters_, sequence_, attachments_, options_);
   }
   early_->SendEarly(offset, part);
 }

@@ -105,6 +105,15 @@ class ParameterClient {
   // bits.
   void SetRunningMeans(const RunningMeans& means, absl::Span<float> gradient);
 
+  // The options of the optimizer in this worker's program, for the pushes that are made from now
+  // on: of groups where they are not those of the JoinRequest. BAD_OPTIMIZER as CheckChanged(), or
+  // if a push encoding with momentum excludes them; UNIMPLEMENTED if the server is too old. May be
+  // called between SendEarly() and PushPull().
+  absl::Status SetOptions(ChangedOptions::Groups changed);
+  // Bounds the norm of the mean gradient of the step that the next PushPull() is part of.
+  // INVALID_ARGUMENT unless it is a finite number above 0; UNIMPLEMENTED as above.
+  absl::Status SetClipNorm(double norm);
+
   // Writes rows to `to`, one after the other: of tables in ascending order, and their ids. They are
   // of a step that is not earlier than the parameters that this worker holds. Repeats the pull as
   // PushPull() does, and joins again if the session ends. There may be any number of ids: rows that
@@ -160,8 +169,6 @@ class ParameterClient {
   Step step() const { return session_.held().step; }
 
  private:
-  std::unique_ptr<WorkerRound> BeginRound();
-
   WorkerSession session_;
   HeldParameters parameters_{session_};
   WorkerRows rows_{session_};
@@ -171,6 +178,9 @@ class ParameterClient {
   Attachments attachments_;
   std::shared_ptr<const RowGradients> row_gradients_;
   std::shared_ptr<const RunningMeans> running_means_;
+  SharedOptions options_;               // of this and of later pushes
+  absl::optional<double> clip_norm_;    // of the next push
+  bool told_differ_ = false;            // that other workers have other options
   std::unique_ptr<WorkerRound> early_;  // begun by SendEarly(), or null
 };
 

@@ -48,6 +48,22 @@ absl::Status RoundEncodings::Prepare(JoinRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status RoundEncodings::Adapt(const JoinRequest& request,
+                                   ChangedOptions::Groups* changed) const {
+  if (!push_.choice.momentum()) return absl::OkStatus();
+  if (changed->count(0) > 0 && !request.layout.tables().empty()) {
+    return MakeError(Reason::kBadOptimizer,
+                     "the options of the model's optimizer have changed, and an encoding with "
+                     ":momentum keeps the tables at the first ones; leave :momentum out, or give "
+                     "the parameters a group of their own");
+  }
+  for (auto& [group, options] : *changed) {
+    const absl::Status taken = TakeMomentum(push_.momentum, &options);
+    if (!taken.ok()) return taken;
+  }
+  return absl::OkStatus();
+}
+
 // The number of servers that hold the vector decides how it is cut, and only a Welcome tells it.
 absl::Status RoundEncodings::Fit(const JoinRequest& request, const Welcome& welcome) {
   const auto servers = std::max(uint32_t{1}, static_cast<uint32_t>(welcome.servers.size()));

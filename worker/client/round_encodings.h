@@ -29,6 +29,9 @@ class RoundEncodings {
 
   // Before a worker joins. Momentum correction takes the momentum from the request's optimizer.
   absl::Status Prepare(JoinRequest& request);
+  // Takes the momentum from options that a program has changed, too. BAD_OPTIMIZER if it is another
+  // one than at the join, or if the rows of tables would not follow.
+  absl::Status Adapt(const JoinRequest& request, ChangedOptions::Groups* changed) const;
   // After it has joined. With another number of servers than before, what encodings have left over
   // is dropped. BAD_ARGUMENT if `auto` may choose what several servers do not take.
   absl::Status Fit(const JoinRequest& request, const Welcome& welcome);

@@ -30,6 +30,12 @@ bool MayRepeat(const absl::Status& status) {
   return IsCorrupt(status) || IsBlank(status) || IsLost(status);
 }
 
+// By how much the program has changed the learning rate of the parameters in no group.
+double RateFactor(const OptimizerConfig& job, const SharedOptions& changed) {
+  const double first = LearningRateOf(job.options);
+  return first > 0 ? LearningRateOf(OptionsOf(job, changed, 0)) / first : 1;
+}
+
 bool Counted(Disposition disposition) {
   return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
 }
@@ -37,14 +43,17 @@ bool Counted(Disposition disposition) {
 }  // namespace
 
 WorkerRound::WorkerRound(WorkerSession& session, HeldParameters& parameters, Sequence sequence,
-                         std::shared_ptr<const Attachments> attachments)
+                         std::shared_ptr<const Attachments> attachments, SharedOptions options)
     : session_(session), held_(parameters) {
   header_.session = session.welcome().session;
   header_.sequence = sequence;
   header_.step = session.held().step;
   header_.incarnation = session.held().incarnation;
   header_.attachments = std::move(attachments);
-  header_.encodings = session.encodings().Begin(sequence, session.held(), session.connection());
+  header_.options = std::move(options);
+  PullHeader held = session.held();
+  held.learning_rate *= RateFactor(session.request().optimizer, header_.options);
+  header_.encodings = session.encodings().Begin(sequence, held, session.connection());
 }
 
 bool WorkerRound::MaySendEarly(WorkerSession& session) {
@@ -56,6 +65,11 @@ bool WorkerRound::MaySendEarly(WorkerSession& session) {
 bool WorkerRound::UsesOneCall(WorkerSession& session) {
   return session.encodings().plain() &&
          session.connection().CanPushPull(session.request().layout.size());
+}
+
+bool WorkerRound::HasManyOptions() const {
+  constexpr size_t kMany = 1000;
+  return header_.options != nullptr && header_.options->groups().size() > kMany;
 }
 
 void WorkerRound::SendEarly(uint64_t offset, const SharedFloats& part) {
@@ -78,6 +92,8 @@ absl::StatusOr<RoundReport> WorkerRound::PushPull(const SharedFloats& gradient, 
   header_.samples = batch.samples;
   header_.loss = batch.loss;
   header_.running_means = std::move(batch.running_means);
+  header_.options = std::move(batch.options);
+  header_.clip_norm = batch.clip_norm;
   rows_ = std::move(rows);
   if (rows_ != nullptr) header_.row_bytes = RowBytesOf(*rows_);
   for (int failures = 0;;) {
@@ -148,7 +164,8 @@ absl::StatusOr<RoundReport> WorkerRound::TryExchange(const SharedFloats& gradien
   if (has_servers && session_.held().incarnation == welcome.incarnation) {
     request.have_step = session_.held().step;
   }
-  if (one_call_ && push_ == nullptr && rows_ == nullptr && UsesOneCall(session_)) {
+  const bool fits_one_call = rows_ == nullptr && !HasManyOptions();
+  if (one_call_ && push_ == nullptr && fits_one_call && UsesOneCall(session_)) {
     auto report = TryOneCall(request, gradient, parameters);
     if (!absl::IsDeadlineExceeded(report.status())) return report;
     one_call_ = false;  // of two calls, one alone has to wait
@@ -180,7 +197,8 @@ absl::StatusOr<RoundReport> WorkerRound::TryOneCall(const PullRequest& request,
 absl::StatusOr<Transfer> WorkerRound::Push(const SharedFloats& gradient) {
   if (push_ == nullptr) StartPush(BatchIs::kInHeader);
   if (open_) session_.encodings().SendRest(gradient, *push_, sent_);
-  const auto outcome = push_->Finish({header_.samples, header_.loss, header_.running_means});
+  const auto outcome = push_->Finish(
+      {header_.samples, header_.loss, header_.running_means, header_.options, header_.clip_norm});
   const Transfer transfer = push_->transfer();
   push_ = nullptr;
   if (!outcome.ok()) return outcome.status();
@@ -189,7 +207,8 @@ absl::StatusOr<Transfer> WorkerRound::Push(const SharedFloats& gradient) {
   return Counted(outcome->disposition) ? transfer : Transfer();
 }
 
-RoundReport WorkerRound::ReportOf(const PushOutcome& outcome) const {
+RoundReport WorkerRound::ReportOf(const PushOutcome& outcome) {
+  options_differ_ = outcome.options_differ;
   return {session_.held().step, outcome.first_disposition.value_or(outcome.disposition),
           outcome.staleness};
 }

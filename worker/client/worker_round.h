@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,8 +23,9 @@ namespace sluice {
 class WorkerRound {
  public:
   // Begins a push of a gradient that is computed on `parameters`. Both references outlive this.
+  // `options` are those of the program now; the summary of the batch has those of the push.
   WorkerRound(WorkerSession& session, HeldParameters& parameters, Sequence sequence,
-              std::shared_ptr<const Attachments> attachments);
+              std::shared_ptr<const Attachments> attachments, SharedOptions options);
 
   // Null if there are none.
   const std::shared_ptr<const Attachments>& attachments() const { return header_.attachments; }
@@ -39,12 +41,17 @@ class WorkerRound {
                                        std::shared_ptr<const RowGradients> rows,
                                        absl::Span<float> parameters);
 
+  // See PushOutcome, once the push was answered.
+  const std::string& options_differ() const { return options_differ_; }
+
   // Pulls the parameters only, in place of a round whose gradient is dropped.
   static absl::StatusOr<RoundReport> GiveUp(const WorkerSession& session, HeldParameters& held,
                                             absl::Span<float> parameters);
 
  private:
   static bool UsesOneCall(WorkerSession& session);
+  // Whether the header is so large that one message might not hold it and a gradient.
+  bool HasManyOptions() const;
   void StartPush(BatchIs batch);
   absl::StatusOr<RoundReport> TryExchange(const SharedFloats& gradient,
                                           absl::Span<float> parameters);
@@ -53,7 +60,7 @@ class WorkerRound {
   absl::StatusOr<Transfer> Push(const SharedFloats& gradient);
   absl::StatusOr<RoundReport> EndOverwritten(absl::Span<float> parameters);
   void AwaitTurn(const absl::Status& why) const;
-  RoundReport ReportOf(const PushOutcome& outcome) const;
+  RoundReport ReportOf(const PushOutcome& outcome);
 
   WorkerSession& session_;
   HeldParameters& held_;
@@ -64,6 +71,7 @@ class WorkerRound {
   bool open_ = true;                     // that push accepts more parts
   bool one_call_ = true;                 // may push and pull in one
   absl::optional<PushOutcome> outcome_;  // once a push of two calls was answered
+  std::string options_differ_;
 };
 
 }  // namespace sluice

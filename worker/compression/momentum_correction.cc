@@ -54,6 +54,13 @@ absl::StatusOr<float> TakeMomentum(const Layout& layout, OptimizerConfig* optimi
   return momentum;
 }
 
+absl::Status TakeMomentum(float momentum, OptimizerOptions* options) {
+  const auto taken = TakeFrom(options);
+  if (!taken.ok()) return taken.status();
+  if (*taken == momentum) return absl::OkStatus();
+  return Refuse(absl::StrCat("a momentum that has changed from ", momentum, " to ", *taken));
+}
+
 std::string AdviceOnMomentum(EncodingChoice choice, OptimizerConfig optimizer) {
   const bool on_server = choice.encoding.takes_momentum() && !choice.momentum();
   if (!on_server || !TakeMomentum(Layout(), &optimizer).ok()) return "";

@@ -30,6 +30,10 @@ namespace sluice {
 // the model's, with its momentum.
 absl::StatusOr<float> TakeMomentum(const Layout& layout, OptimizerConfig* optimizer);
 
+// Removes the momentum from changed options of a group. BAD_OPTIMIZER likewise, and unless it is
+// `momentum`.
+absl::Status TakeMomentum(float momentum, OptimizerOptions* options);
+
 // If `:momentum` would help with this encoding and optimizer, a sentence with the flag to use;
 // otherwise empty.
 std::string AdviceOnMomentum(EncodingChoice choice, OptimizerConfig optimizer);

@@ -93,6 +93,8 @@ class StripedPush final : public OutgoingPush {
     PushOutcome outcome;
     PushSummary of_stripe = summary;
     of_stripe.running_means = nullptr;  // they count the whole vector's elements
+    of_stripe.options = nullptr;
+    of_stripe.clip_norm.reset();
     const absl::Status finished = calls_.Run(Others::kEnd, [&](uint32_t server) {
       auto answer = pushes_[server]->Finish(server == 0 ? summary : of_stripe);
       if (!answer.ok()) return From(server, options_, answer.status());

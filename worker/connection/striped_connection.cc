@@ -102,6 +102,8 @@ class StripedConnection final : public ServerConnection {
     numbered.attempt = ++attempts_;
     PushHeader of_stripe = numbered;
     of_stripe.running_means = nullptr;  // they count the whole vector's elements
+    of_stripe.options = nullptr;
+    of_stripe.clip_norm.reset();
     std::vector<std::unique_ptr<OutgoingPush>> pushes(servers_.count());
     const auto start = [&](ServerConnection& server, uint32_t stripe) {
       pushes[stripe] = server.StartPush(stripe == 0 ? numbered : of_stripe, stripes_.SizeOf(stripe),

@@ -18,7 +18,8 @@ LocalTraining::LocalTraining(const LocalSteps& options, const OptimizerConfig& c
 }
 
 bool LocalTraining::Step(uint32_t samples, double factor) {
-  SetLearningRates(config_, factor, *optimizer_);
+  scheduled_ = scheduled_ || factor != 1;
+  if (scheduled_) SetLearningRates(config_, factor, *optimizer_);
   optimizer_->step();
   samples_ += samples;
   return ++steps_ >= options_.every;

@@ -28,9 +28,11 @@ class LocalTraining {
   LocalTraining(const LocalSteps& options, const OptimizerConfig& config, torch::nn::Module& module,
                 FlatModel& model);
 
-  // Takes a step on the gradient of `samples` samples, with `factor` times the config's learning
-  // rates. Returns whether it is time to push.
+  // Takes a step on the gradient of `samples` samples. `factor` is the server's: from the first
+  // that is not 1 on, the learning rates are the config's times it. Until then they are the
+  // program's. Returns whether it is time to push.
   bool Step(uint32_t samples, double factor);
+  torch::optim::Optimizer& optimizer() { return *optimizer_; }
   // Whether there are steps that were not pushed.
   bool has_steps() const { return steps_ > 0; }
   // Pushes the parameters, and writes the averaged ones to the model. Returns the errors of
@@ -46,6 +48,7 @@ class LocalTraining {
   FlatModel& model_;
   const std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::vector<float> centre_;  // elastic averaging: the server's parameters of the last push
+  bool scheduled_ = false;     // by the server's factor
   uint32_t steps_ = 0;         // since the last push
   uint32_t samples_ = 0;       // of these steps
 };

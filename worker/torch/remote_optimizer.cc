@@ -26,7 +26,8 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
 RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
                                  const OptimizerConfig& config,
                                  const absl::optional<LocalSteps>& local, Overlap overlap)
-    : training_(std::make_unique<RemoteTraining>(job.context(), model, config, local, overlap)) {}
+    : training_(std::make_unique<RemoteTraining>(job.context(), model, config, local, overlap)),
+      first_step_(training_->welcome().step.value()) {}
 
 RemoteOptimizer::~RemoteOptimizer() = default;
 
@@ -35,6 +36,14 @@ void RemoteOptimizer::zero_grad() { training_->ZeroGradients(); }
 void RemoteOptimizer::attach(const std::string& type, const std::string& data) {
   training_->Attach(type, data);
 }
+
+std::vector<torch::optim::OptimizerParamGroup>& RemoteOptimizer::param_groups() {
+  return training_->ProgramOptimizer().param_groups();
+}
+
+void RemoteOptimizer::clip_grad_norm(double max_norm) { training_->ClipNorm(max_norm); }
+
+RemoteOptimizer::operator torch::optim::Optimizer&() { return training_->ProgramOptimizer(); }
 
 RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) {
   return training_->Step(samples, loss);

@@ -84,6 +84,30 @@ class RemoteOptimizer {
   // With Overlap::kBackward, call it before backward(), because the push begins there.
   void attach(const std::string& type, const std::string& data);
 
+  // The options of the optimizer, in groups as torch::optim has them: those of the constructor that
+  // have parameters, after one for the parameters that are in none of them. Each push tells the
+  // server those that the program has changed. A step is made with the options of the worker with
+  // the lowest index that contributes to it. A learning rate that changes and the server's
+  // --lr-schedule exclude each other: step() throws RemoteError then, and also if momentum or
+  // amsgrad are switched on, whose slots the server has not kept. With local steps the groups are
+  // those of torch::optim's optimizer, and a schedule of the server overrides their rates. Throws
+  // std::invalid_argument for LAMB. step() does if a group was added or removed.
+  std::vector<torch::optim::OptimizerParamGroup>& param_groups();
+
+  // Bounds the Euclidean norm of the mean gradient of the step that the next step() is part of, as
+  // torch::nn::utils::clip_grad_norm_() does in one process. Call it before each step(). With local
+  // steps it is that function, since the gradients are this worker's own. Throws RemoteError unless
+  // `max_norm` is a finite number above 0.
+  void clip_grad_norm(double max_norm);
+
+  // The job's step when this process joined. A scheduler that is made anew does not know it: in
+  // sync call its step() so many times before training goes on.
+  uint64_t first_step() const { return first_step_; }
+
+  // For schedulers, which change those groups: torch::optim::StepLR scheduler(optimizer, 30, 0.1).
+  // What it returns is not for step() or save(): without local steps it has no state.
+  operator torch::optim::Optimizer&();  // NOLINT(google-explicit-constructor)
+
   // Pushes the gradients of a batch of `samples` samples, waits until the job's mode lets this
   // worker continue, and writes the new parameters and statistics to the model. `loss` is the mean
   // of the batch: the server shows it to people, and tells by it whether training diverges; NaN
@@ -140,6 +164,7 @@ class RemoteOptimizer {
 
  private:
   std::unique_ptr<RemoteTraining> training_;
+  uint64_t first_step_;
 };
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/torch/remote_error.h"
+#include "worker/torch/torch_optimizers.h"
 
 namespace sluice {
 namespace {
@@ -71,6 +72,7 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
                                const OptimizerConfig& config,
                                const absl::optional<LocalSteps>& local, Overlap overlap)
     : context_(context),
+      module_(model),
       model_(model, !local.has_value()),
       norms_(model, model_.layout()),
       config_(WithTables(ConfigFor(config, local), model_)) {
@@ -156,6 +158,7 @@ void RemoteTraining::BeginStep() {
   model_.CheckTensors();
   model_.WarnOfChanges();
   if (watch_ != nullptr) watch_->Check();
+  if (program_ != nullptr) changed_ = ChangedIn(*program_, config_);
   TraceCompute();
 }
 
@@ -220,6 +223,7 @@ void RemoteTraining::TraceCompute() const {
 RoundReport RemoteTraining::PushGradients(const SharedFloats& gradient, uint32_t samples,
                                           absl::optional<float> loss) {
   CheckSentEarly(gradient);
+  if (program_ != nullptr) ThrowIfError(client_->SetOptions(changed_));
   if (!client_->welcome().consistency.CountsFreshOnly()) {
     client_->SetRunningMeans(norms_.Decays(), model_.gradients());
   }
@@ -257,17 +261,36 @@ RoundReport RemoteTraining::PushParameters(absl::optional<float> loss) {
   return ValueOrThrow(local_->Push(*client_, loss));
 }
 
+torch::optim::Optimizer& RemoteTraining::ProgramOptimizer() {
+  if (local_ != nullptr) return local_->optimizer();
+  if (program_ == nullptr) {
+    program_ = MakeTorchOptimizer(config_, module_, !model_.embeddings().empty());
+    program_->state().clear();  // that of Adagrad is made at once
+  }
+  return *program_;
+}
+
+void RemoteTraining::ClipNorm(double max_norm) {
+  Await();
+  if (local_ != nullptr) {
+    torch::nn::utils::clip_grad_norm_(module_.parameters(), max_norm);
+    return;
+  }
+  if (background_ != nullptr) background_->Drain();
+  ThrowIfError(client_->SetClipNorm(max_norm));
+}
+
 void RemoteTraining::Leave() {
   Await();
   GiveUpEarly();
   if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
-  EndPart();
+  Abandon();
   ThrowIfError(client_->Leave({}));
 }
 
 void RemoteTraining::Fail(const std::string& why) {
   if (left_) return;
-  EndPart();
+  Abandon();
   if (background_ != nullptr) background_->Drain();
   client_->GiveUpEarly();
   client_->LeaveAtOnce({{}, why.empty() ? "it gives no reason" : why}).IgnoreError();

@@ -47,9 +47,14 @@ class RemoteTraining {
   PendingStep StepAsync(uint32_t samples, absl::optional<float> loss);
   void Leave();
   void AwaitEndOfTraining();
-  void Abandon() { EndPart(); }
+  void Abandon() {
+    left_ = true;
+    part_ = nullptr;
+  }
   void Fail(const std::string& why);
   void Report(const Results& results);
+  torch::optim::Optimizer& ProgramOptimizer();
+  void ClipNorm(double max_norm);
 
   // The client's, when the last step ended.
   const Welcome& welcome() const { return welcome_; }
@@ -59,10 +64,6 @@ class RemoteTraining {
   void Await();
 
  private:
-  void EndPart() {
-    left_ = true;
-    part_ = nullptr;
-  }
   void TraceCompute() const;
   SharedFloats GatherGradients();
   void BeginStep();
@@ -75,6 +76,7 @@ class RemoteTraining {
   RoundReport PushParameters(absl::optional<float> loss);
 
   const WorkerContext& context_;
+  const torch::nn::Module& module_;
   FlatModel model_;
   BatchNorms norms_;
   std::unique_ptr<LocalTraining> local_;  // null without local steps
@@ -84,7 +86,11 @@ class RemoteTraining {
   std::shared_ptr<ClientRows> rows_;           // of the model's embeddings
   std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
   const OptimizerConfig config_;               // the server's optimizer
-  std::shared_future<RoundReport> pending_;    // valid while nobody has waited for step_async()
+  // Of the program's options, for its schedulers; it takes no step. Null until somebody asks for
+  // it.
+  std::unique_ptr<torch::optim::Optimizer> program_;
+  ChangedOptions::Groups changed_;           // in it, when the step began
+  std::shared_future<RoundReport> pending_;  // valid while nobody has waited for step_async()
   uint64_t async_steps_ = 0;
   uint64_t constants_pulled_ = 0;               // when the model's constants were scattered last
   std::unique_ptr<SerialExecutor> background_;  // made when it is needed; its tasks use client_

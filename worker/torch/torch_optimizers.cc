@@ -133,8 +133,8 @@ typename TorchFor<Ours>::Options ToTorch(Ours ours) {
 
 // The parameters in no group with the defaults, then the groups.
 template <typename Options>
-std::vector<TorchGroup> TorchGroups(const OptimizerConfig& config,
-                                    const torch::nn::Module& module) {
+std::vector<TorchGroup> TorchGroups(const OptimizerConfig& config, const torch::nn::Module& module,
+                                    bool for_tables) {
   using Torch = typename TorchFor<Options>::Options;
   const auto add = [](std::vector<TorchGroup>& groups, const OptimizerOptions& options) {
     groups.emplace_back(std::vector<torch::Tensor>(),
@@ -151,7 +151,23 @@ std::vector<TorchGroup> TorchGroups(const OptimizerConfig& config,
     const auto place = places.find(name);
     groups[place == places.end() ? 0 : place->second].params().push_back(tensor);
   }
-  return groups;
+  if (for_tables || groups.size() == 1 || !groups.front().params().empty()) return groups;
+  return {groups.begin() + 1, groups.end()};
+}
+
+// Calls `visit` with each group of MakeTorchOptimizer()'s optimizer and its number.
+template <typename Visit>
+void ForEachGroup(const OptimizerConfig& config, torch::optim::Optimizer& optimizer,
+                  const Visit& visit) {
+  std::vector<TorchGroup>& groups = optimizer.param_groups();
+  if (groups.size() != config.groups.size() && groups.size() != config.groups.size() + 1) {
+    throw std::invalid_argument(
+        "a parameter group was added or removed after the optimizer had joined the job; give it "
+        "all "
+        "groups before");
+  }
+  auto number = static_cast<uint32_t>(config.groups.size() + 1 - groups.size());
+  for (TorchGroup& group : groups) visit(group.options(), number++);
 }
 
 }  // namespace
@@ -200,13 +216,14 @@ bool HasTorchOptimizer(const OptimizerOptions& options) {
 }
 
 std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerConfig& config,
-                                                            const torch::nn::Module& module) {
+                                                            const torch::nn::Module& module,
+                                                            bool for_tables) {
   return std::visit(
       [&](const auto& ours) -> std::unique_ptr<torch::optim::Optimizer> {
         using Ours = std::decay_t<decltype(ours)>;
         if constexpr (kInTorch<Ours>) {
           return std::make_unique<typename TorchFor<Ours>::Optimizer>(
-              TorchGroups<Ours>(config, module), ToTorch(ours));
+              TorchGroups<Ours>(config, module, for_tables), ToTorch(ours));
         } else {
           std::vector<std::string> names;
           for (const OptimizerOptions& other : AllOptimizers()) {
@@ -222,11 +239,20 @@ std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerConfi
 
 void SetLearningRates(const OptimizerConfig& config, double factor,
                       torch::optim::Optimizer& optimizer) {
-  std::vector<torch::optim::OptimizerParamGroup>& groups = optimizer.param_groups();
-  groups.front().options().set_lr(factor * LearningRateOf(config.options));
-  for (size_t i = 0; i < config.groups.size(); ++i) {
-    groups[i + 1].options().set_lr(factor * LearningRateOf(config.groups[i].options));
-  }
+  ForEachGroup(config, optimizer, [&](TorchOptions& options, uint32_t group) {
+    options.set_lr(factor * LearningRateOf(OptionsOf(config, nullptr, group)));
+  });
+}
+
+ChangedOptions::Groups ChangedIn(torch::optim::Optimizer& optimizer,
+                                 const OptimizerConfig& config) {
+  ChangedOptions::Groups changed;
+  ForEachGroup(config, optimizer, [&](const TorchOptions& options, uint32_t group) {
+    OptimizerOptions now = FromTorch(options);
+    if (!FirstDifference(OptionsOf(config, nullptr, group), now).has_value()) return;
+    changed.emplace(group, std::move(now));
+  });
+  return changed;
 }
 
 }  // namespace sluice

@@ -30,15 +30,23 @@ OptimizerConfig ConfigOf(const std::vector<torch::optim::OptimizerParamGroup>& g
 bool HasTorchOptimizer(const OptimizerOptions& options);
 
 // Makes an optimizer of torch::optim for `module`'s parameters. It computes what the server would
-// compute with `config`. Throws std::invalid_argument if HasTorchOptimizer() is false. `config` has
-// passed Validate(), and its groups name parameters of `module`.
+// compute with `config`. Its groups are those of the config, after one for the parameters that are
+// in none of them. That one is left out if there are no such parameters, unless it is kept for
+// tables. Throws std::invalid_argument if
+// HasTorchOptimizer() is false. `config` has passed Validate(), and its groups name parameters of
+// `module`.
 std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerConfig& config,
-                                                            const torch::nn::Module& module);
+                                                            const torch::nn::Module& module,
+                                                            bool for_tables = false);
 
 // Sets the learning rate of each group of `optimizer`, which MakeTorchOptimizer() made of `config`,
 // to `factor` times the config's.
 void SetLearningRates(const OptimizerConfig& config, double factor,
                       torch::optim::Optimizer& optimizer);
+
+// The options of groups of `optimizer`, which MakeTorchOptimizer() made of `config`, that are not
+// the config's any more.
+ChangedOptions::Groups ChangedIn(torch::optim::Optimizer& optimizer, const OptimizerConfig& config);
 
 }  // namespace sluice
 

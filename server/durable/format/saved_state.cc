@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/reading/checkpoint_head.h"
 #include "common/wire/messages.h"
+#include "common/wire/optimizer.h"
 #include "sluice/v1/durable.pb.h"
 
 namespace sluice {
@@ -127,7 +128,10 @@ absl::Status ReadTerms(const v1::SavedState& state, ShardCheckpoint* checkpoint)
   if (!own_consistency.ok()) return own_consistency.status();
   checkpoint->own_consistency = *own_consistency;
   if (state.has_learning_rate()) checkpoint->learning_rate = state.learning_rate();
-  return absl::OkStatus();
+  auto changed = ReadChanged(state.changed_options());
+  if (!changed.ok()) return changed.status();
+  checkpoint->changed = *std::move(changed);
+  return CheckChanged(checkpoint->optimizer, checkpoint->changed);
 }
 
 absl::Status ReadWorkers(const v1::SavedState& state, ShardCheckpoint* checkpoint) {
@@ -176,6 +180,7 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
   *state.mutable_own_consistency() = ToProto(checkpoint.own_consistency);
   if (checkpoint.learning_rate.has_value()) state.set_learning_rate(*checkpoint.learning_rate);
   *state.mutable_schedule() = ToProto(checkpoint.schedule);
+  PutChanged(checkpoint.changed, state.mutable_changed_options());
   for (const SessionRecord& record : checkpoint.workers)
     *state.add_workers() = EncodeWorker(record);
   state.set_forgot_workers(checkpoint.forgot_workers);
@@ -252,6 +257,7 @@ std::string EncodeSavedStep(const StepRecord& record, absl::Span<const TableCoun
   }
   if (terms.momentum_divisor != 1) step.set_momentum_divisor(terms.momentum_divisor);
   PutRunningMeans(terms.running_means, step.mutable_running_means());
+  PutChanged(terms.changed, step.mutable_changed_options());
   if (record.learning_rate.has_value()) step.set_learning_rate(*record.learning_rate);
   step.set_forgot_workers(record.forgot_workers);
   step.set_checksum(record.checksum);
@@ -289,6 +295,9 @@ absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes,
   auto means = ReadRunningMeans(step.running_means());
   if (!means.ok()) return means.status();
   record.terms.running_means = *std::move(means);
+  auto changed = ReadChanged(step.changed_options());
+  if (!changed.ok()) return changed.status();
+  record.terms.changed = *std::move(changed);
   if (step.has_learning_rate()) record.learning_rate = step.learning_rate();
   record.forgot_workers = step.forgot_workers();
   record.checksum = step.checksum();

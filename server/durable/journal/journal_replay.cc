@@ -38,16 +38,22 @@ absl::Status ForAnotherBuild(const std::string& path, Step checkpoint, absl::str
 }
 
 // Whether the record has all terms of its step.
-absl::Status CheckTerms(const std::string& path, const JournaledStep& step, size_t rates) {
+absl::Status CheckTerms(const std::string& path, const JournaledStep& step,
+                        const OptimizerConfig& optimizer) {
   const uint64_t number = step.record.step.value();
   if (!step.complete) {
     return absl::FailedPreconditionError(absl::StrCat(
         "step ", number, " is of format 1, which does not hold all terms that it was made with"));
   }
   const size_t found = step.record.terms.learning_rates.size();
-  if (found == rates) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " has ", found, " learning rates for step ", number,
-                                          ", expected ", rates));
+  const size_t rates = RatesOf(optimizer);
+  if (found != rates) {
+    return absl::DataLossError(absl::StrCat(path, " has ", found, " learning rates for step ",
+                                            number, ", expected ", rates));
+  }
+  const absl::Status fits = CheckChanged(optimizer, step.record.terms.changed);
+  if (fits.ok()) return fits;
+  return absl::DataLossError(absl::StrCat(path, ", step ", number, ": ", fits.message()));
 }
 
 }  // namespace
@@ -129,7 +135,7 @@ absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directo
     absl::Status replayed = step.status();
     if (replayed.ok() && !step->has_value()) break;
     if (replayed.ok()) {
-      replayed = CheckTerms(journal.path(), **step, RatesOf(checkpoint.optimizer));
+      replayed = CheckTerms(journal.path(), **step, checkpoint.optimizer);
     }
     if (replayed.ok()) replayed = replay(**step);
     if (absl::IsFailedPrecondition(replayed)) {

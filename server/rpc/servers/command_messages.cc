@@ -115,6 +115,7 @@ void Put(const StepOrder& command, v1::SequencerMessage* message) {
     if (divisor != 1) order.set_momentum_divisor(divisor);
     order.set_statistics_divisor(command.statistics_divisor);
     PutRunningMeans(command.running_means, order.mutable_running_means());
+    PutChanged(command.optimizer.changed, order.mutable_changed_options());
   } else if (command.kind == Kind::kMeasureSum) {
     order.set_divisor(command.optimizer.divisor);
   } else if (command.kind == Kind::kScale) {
@@ -260,6 +261,9 @@ absl::Status ReadPrepare(const v1::StepOrder& message, StepOrder* order) {
   auto means = ReadRunningMeans(message.running_means());
   if (!means.ok()) return means.status();
   order->running_means = *std::move(means);
+  auto changed = ReadChanged(message.changed_options());
+  if (!changed.ok()) return changed.status();
+  order->optimizer.changed = *std::move(changed);
   order->optimizer.divisor = message.divisor();
   order->optimizer.learning_rates.assign(message.learning_rates().begin(),
                                          message.learning_rates().end());

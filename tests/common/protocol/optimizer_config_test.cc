@@ -120,5 +120,50 @@ TEST(CheckSameOptimizerTest, TellsGroupsApart) {
                       HasSubstr("has 2 parameters in its group of \"a\", the job's has 1")));
 }
 
+// ---- Changed options ----
+
+SharedOptions Changed(uint32_t group, const OptimizerOptions& options) {
+  return ShareOptions({{group, options}});
+}
+
+TEST(ChangedOptionsTest, HoldForTheirGroupAlone) {
+  const OptimizerConfig job = Grouped({{{"a"}, Adam(0.2)}});
+  const SharedOptions changed = Changed(1, Adam(0.3));
+  EXPECT_THAT(CheckChanged(job, changed), IsOk());
+  EXPECT_EQ(LearningRateOf(OptionsOf(job, changed, 0)), 0.1);
+  EXPECT_EQ(LearningRateOf(OptionsOf(job, changed, 1)), 0.3);
+  EXPECT_EQ(LearningRateOf(OptionsOf(job, nullptr, 1)), 0.2);
+}
+
+TEST(ChangedOptionsTest, MayNotNeedASlotThatWasNotKept) {
+  AdamOptions amsgrad = Adam(0.1);
+  amsgrad.amsgrad = true;
+  EXPECT_THAT(CheckChanged({Adam(0.1)}, Changed(0, amsgrad)),
+              IsError(Reason::kBadOptimizer, HasSubstr("now need max_exp_avg_sq, which")));
+  EXPECT_THAT(CheckChanged({amsgrad}, Changed(0, Adam(0.1))), IsOk());
+}
+
+TEST(ChangedOptionsTest, AreOfTheJobsOptimizerAndOfAGroupThatItHas) {
+  EXPECT_THAT(CheckChanged(Grouped({{{"a"}, Adam(0.2)}}), Changed(1, AdamWOptions())),
+              IsError(Reason::kBadOptimizer,
+                      HasSubstr("in the optimizer's group of \"a\", the optimizer is adamw, "
+                                "expected adam")));
+  EXPECT_THAT(
+      CheckChanged({Adam(0.1)}, Changed(1, Adam(0.2))),
+      IsError(Reason::kBadOptimizer, HasSubstr("group 1 have changed, expected at most 0")));
+  EXPECT_THAT(CheckChanged({AveragingOptions()}, Changed(0, AveragingOptions())),
+              IsError(Reason::kBadOptimizer, HasSubstr("expected none to")));
+}
+
+TEST(ChangedOptionsTest, TellTheFirstDifferenceOfTwoWorkers) {
+  const OptimizerConfig job = Grouped({{{"a"}, Adam(0.2)}});
+  EXPECT_EQ(DifferenceOf(job, nullptr, Changed(1, Adam(0.2)), "w"), "");
+  EXPECT_EQ(DifferenceOf(job, Changed(1, Adam(0.2, 0.5)), nullptr, "w"),
+            "weight_decay of the optimizer's group of \"a\" is 0.5, and 0 with w");
+  AdamOptions amsgrad = Adam(0.1);
+  amsgrad.amsgrad = true;
+  EXPECT_EQ(DifferenceOf(job, Changed(0, amsgrad), nullptr, "w"), "amsgrad is on, and off with w");
+}
+
 }  // namespace
 }  // namespace sluice

@@ -547,7 +547,10 @@ TEST(WirePushTest, RefusesNumbersOfEncodingsThatAreNone) {
 
 TEST(WirePushSummaryTest, SurvivesTheRoundTrip) {
   for (const std::string text : {"samples: 64 loss: 0.5", "samples: 1", "samples: 1 loss: 0",
-                                 "samples: 1 running_means { offset: 3 count: 2 decay: 0.5 }"}) {
+                                 "samples: 1 running_means { offset: 3 count: 2 decay: 0.5 }",
+                                 "samples: 1 changed_options { group: 2 options { sgd { "
+                                 "learning_rate: 0.5 momentum: 0.9 } } }",
+                                 "samples: 1 clip_norm: 0.5"}) {
     const auto summary = FromProto(Text<v1::PushSummary>(text));
     ASSERT_THAT(summary, IsOk());
     EXPECT_THAT(ToProto(*summary), EqualsProto(text));
@@ -571,6 +574,8 @@ TEST(WirePushHeaderTest, SurvivesTheRoundTrip) {
         "sequence: 1 samples: 1 attempt: 4294967295",
         "sequence: 1 samples: 1 running_means { count: 3 decay: 1 } "
         "running_means { offset: 3 count: 1 }",
+        "sequence: 1 samples: 1 changed_options { options { adamw { learning_rate: 0.5 } } }",
+        "sequence: 1 samples: 1 clip_norm: 2",
         "session: 18446744073709551615 sequence: 18446744073709551615 "
         "step: 18446744073709551615 incarnation: 18446744073709551615 samples: 4294967295"}) {
     const auto header = FromProto(Text<v1::PushHeader>(text));

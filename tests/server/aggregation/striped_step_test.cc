@@ -193,6 +193,12 @@ std::vector<Job> Jobs() {
   stale.terms.consistency.discount_stale = true;
   stale.terms.momentum_divisor = 3;
   jobs.push_back(stale);
+  stale.name = "changed_adam";
+  AdamOptions changed;
+  changed.beta1 = 0.5;
+  changed.weight_decay = 0.1;
+  stale.terms.changed = ShareOptions({{0, changed}});
+  jobs.push_back(stale);
   return jobs;
 }
 

@@ -107,8 +107,10 @@ class ReplayTest : public ::testing::Test {
   }
 
   static void PushAndWait(ShardWorld& world, uint64_t step) {
-    auto push = world.Begin("a", step);
-    const auto x = static_cast<float>(step + 1);
+    FinishAndWait(world, world.Begin("a", step), static_cast<float>(step + 1));
+  }
+
+  static void FinishAndWait(ShardWorld& world, std::unique_ptr<PendingPush> push, float x) {
     EXPECT_THAT(push->Add(ChunkOf(0, Values{3 * x, -4 * x, 1 / x})), IsOk());
     absl::Notification told;
     world.shard().FinishPush(std::move(push), [&told](const auto&) { told.Notify(); });
@@ -159,6 +161,39 @@ TEST_F(ReplayTest, StepsOfStaleGradientsComeOutWithTheSameBits) {
     made = life.world().Parameters();
   }
   EXPECT_THAT(Restart(async), IsOkAndHolds(made));
+}
+
+// A program with a scheduler: the new server goes on with its latest options, and shows them.
+TEST_F(ReplayTest, StepsWithOptionsOfTheProgramComeOutWithTheSameBits) {
+  files_ = std::make_unique<FaultyFiles>();
+  Values made;
+  {
+    Life life(options_, *files_, Async(1), nullptr, ParametersOnly(3), AdamOptions());
+    life.world().Start({"a"});
+    for (const double rate : {1e-3, 5e-4, 25e-5}) {
+      AdamOptions changed;
+      changed.learning_rate = rate;
+      changed.beta1 = 0.9 - rate;
+      PushHeader header = life.world().NextHeader("a", 0);
+      header.options = ShareOptions({{0, changed}});
+      TestStart start = life.world().BeginAs(header);
+      ASSERT_TRUE(start.let_in());
+      FinishAndWait(life.world(), start.Take(), 1);
+    }
+    made = life.world().Parameters();
+    EXPECT_EQ(life.world().shard().Describe().learning_rate, 25e-5);
+  }
+  for (const std::string from : {"journal", "checkpoint"}) {
+    auto directory = DurableDirectory::Open(options_, *files_);
+    ASSERT_THAT(directory, IsOk());
+    ShardOptions again = Async(1);
+    again.incarnation = (*directory)->incarnation();
+    ShardWorld world(again);
+    ASSERT_THAT(Recover(**directory, world.shard()), IsOk());
+    EXPECT_EQ(world.Parameters(), made) << from;
+    EXPECT_EQ(world.shard().Describe().learning_rate, 25e-5) << from;
+    EXPECT_THAT(SaveCheckpointAndWait(world.shard(), **directory), IsOk());
+  }
 }
 
 // The new server has other workers, or none yet.

@@ -120,7 +120,7 @@ TEST(RosterTest, TheFirstWorkersModelAndOptimizerBecomeTheJobs) {
   std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
   ASSERT_THAT(world.JoinAs(request), IsOk());
   EXPECT_EQ(world.roster.layout()->ranges(), request.layout.ranges());
-  EXPECT_EQ(std::get<SgdOptions>(world.roster.optimizer().options).momentum, 0.5);
+  EXPECT_EQ(std::get<SgdOptions>(world.roster.optimizer()->options).momentum, 0.5);
 }
 
 TEST(RosterTest, RefusesAnotherModelAndOpensNoSession) {
@@ -206,7 +206,7 @@ TEST(RosterTest, TakesWorkersThatAverageAndWillFollowItsSchedule) {
   JoinRequest request = world.RequestOf("a");
   request.optimizer.options = AveragingOptions();
   EXPECT_THAT(world.JoinAs(request), IsOk());
-  EXPECT_TRUE(std::holds_alternative<AveragingOptions>(world.roster.optimizer().options));
+  EXPECT_TRUE(std::holds_alternative<AveragingOptions>(world.roster.optimizer()->options));
   EXPECT_THAT(world.JoinAs(world.RequestOf("b")),
               IsError(Reason::kOptimizerMismatch, HasSubstr("sgd, the job's is averaging")));
 }

@@ -72,7 +72,7 @@ TEST(GrpcSessionTest, TellsItsRevisionAndItsVersion) {
   ServerWorld world(Sync(1));
   const auto welcome = world.Join("a");  // who states neither
   ASSERT_THAT(welcome, IsOk());
-  EXPECT_EQ(welcome->protocol(), 3u);
+  EXPECT_EQ(welcome->protocol(), 4u);
   EXPECT_EQ(welcome->version(), kVersion);
 }
 
@@ -92,7 +92,7 @@ TEST_F(GrpcJoinTest, RefusesAWorkerOfARevisionThatItDoesNotServeBeforeItReadsThe
               }),
               IsError(Reason::kVersionMismatch,
                       AllOf(HasSubstr("the worker speaks revision 99 of the protocol (Sluice "
-                                      "9.9.0), the server serves revisions 0 to 3 (Sluice "),
+                                      "9.9.0), the server serves revisions 0 to 4 (Sluice "),
                             HasSubstr("; upgrade the server"))));
 }
 

@@ -52,7 +52,7 @@ TEST(SluiceDoctorTest, TellsVersionAndClockOfAServer) {
   EXPECT_THAT(Examined({server.flag()}),
               AllOf(HasSubstr(absl::StrCat("ok       server: ", server.address(),
                                            " answers, in plaintext\n")),
-                    ContainsRegex("ok       version: the server runs Sluice [0-9.]+ \\(revision 3 "
+                    ContainsRegex("ok       version: the server runs Sluice [0-9.]+ \\(revision 4 "
                                   "of the protocol\\), as this machine does\n"),
                     HasSubstr("ok       server's clock: within 5s of this machine's\n")));
 }

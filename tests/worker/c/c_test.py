@@ -78,8 +78,8 @@ class CTest(unittest.TestCase):
         ended = run([*launch, WORKER, str(STEPS), *arguments, "--sluice-mode=sync"])
         said = ended.stdout.splitlines()
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
-        # Each step takes learning rate x (1 + 2) / 2 off: exact in float32.
-        weight, bias = 100 - 0.5 * 1.5 * STEPS, 200 - 0.25 * 1.5 * STEPS
+        # Each step takes learning rate x (1 + 2) / 2 off: exact in float32. The first has twice the rate of the weight.
+        weight, bias = 100 - 0.5 * 1.5 * (STEPS + 1), 200 - 0.25 * 1.5 * STEPS
         self.assertEqual(said.count(f"final step {STEPS}, weight {weight:g}, bias {bias:g}"), 2, ended.stdout)
         self.assertEqual(said.count(f"step {STEPS}, staleness 0"), 2)
         for place in (0, 1):
@@ -112,7 +112,13 @@ class CTest(unittest.TestCase):
                 "connect: The following argument was not expected: --epochs=3",
                 "no server: no server: give --server=host:port or --server=unix:/path",
                 "at the end: step 1",
-                "followed step 0, parameter 100, then step 1, parameter 99.5; ended"):
+                "followed step 0, parameter 100, then step 1, parameter 99; ended",
+                "no group: sluice_set_options() got group 2, the optimizer has 1 groups, which are counted from 1",
+                'no option: "lr" is not an option of sgd, which has learning_rate, momentum, dampening, weight_decay and '
+                "nesterov",
+                "no norm: the clip norm is 0, expected a finite number above 0",
+                "second: this process has joined the job with another model or optimizer, and a job trains one model; give "
+                "one optimizer all parameters, in groups if they differ, or leave with the other one before"):
             self.assertIn(line, ended.stdout.splitlines())
 
     def test_a_running_mean_follows_the_batches_of_stale_workers(self):

@@ -79,6 +79,13 @@ static int Train(sluice_client* client, int steps, float* parameters, float* gra
   int step;
   if (sluice_join(client) != SLUICE_FAILED_PRECONDITION) return 10;
   const uint32_t place = sluice_client_status(client).index;
+  const sluice_option none[] = {{"lr", 1}};
+  if (sluice_set_options(client, 2, none, 1) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no group: %s\n", sluice_error_message());
+  if (sluice_set_options(client, 1, none, 1) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no option: %s\n", sluice_error_message());
+  if (sluice_set_clip_norm(client, 0) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no norm: %s\n", sluice_error_message());
   printf("place %u of %u, parameter %g\n", place, sluice_client_status(client).workers,
          parameters[0]);
   for (step = 0; step < steps; ++step) {
@@ -94,6 +101,9 @@ static int Train(sluice_client* client, int steps, float* parameters, float* gra
       printf("large: [%s]\n", sluice_error_reason());
     }
     if (sluice_attach(client, "test", &place, sizeof place) != SLUICE_OK) return Fail("attach");
+    const sluice_option rate[] = {{"learning_rate", step == 0 ? 1 : 0.5}};
+    if (sluice_set_options(client, 0, rate, 1) != SLUICE_OK) return Fail("options");
+    if (sluice_set_clip_norm(client, 1e6) != SLUICE_OK) return Fail("clip norm");
     if (sluice_push(client, 1, &loss) != SLUICE_OK) return Fail("push");
     if (Wait(client, &round) != SLUICE_OK) return Fail("wait");
   }
@@ -142,6 +152,20 @@ static int Misuse(sluice_job* job, int argc, char** argv, float* parameters,
   return 0;
 }
 
+/* A process has one worker. Returns 0 if a second is refused. */
+static int JoinTwice(sluice_job* job) {
+  float parameters[kElements] = {0};
+  sluice_buffer* gradient = sluice_buffer_create(kElements);
+  sluice_client* second = NULL;
+  if (Create(job, "sgd", "learning_rate", parameters, gradient, &second) != SLUICE_OK) return 10;
+  if (sluice_join(second) != SLUICE_OK) return 10;
+  if (Wait(second, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("second: %s\n", sluice_error_message());
+  sluice_client_free(second);
+  sluice_buffer_free(gradient);
+  return 0;
+}
+
 /* Trains, and follows the training. */
 static int TrainAndFollow(sluice_job* job, sluice_client* client, int steps, float* parameters,
                           float* gradient) {
@@ -153,6 +177,7 @@ static int TrainAndFollow(sluice_job* job, sluice_client* client, int steps, flo
   if (sluice_follower_create(job, &model, seen, &follower) != SLUICE_OK) return Fail("follower");
   if (sluice_follow(follower, 0) != SLUICE_INVALID_ARGUMENT) return 10;
   if (sluice_join(client) != SLUICE_OK || Wait(client, NULL) != SLUICE_OK) return Fail("join");
+  if (JoinTwice(job) != 0) return 10;
   if (Follow(follower, &first) != SLUICE_OK) return Fail("follow");
   const float before = sluice_buffer_floats(seen)[0];
   const int code = Train(client, steps, parameters, gradient);

@@ -269,6 +269,27 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
     def test_schedulers_of_pytorch_hold_for_local_steps(self):
         self.assertIn(f"weight {1 - 0.5 - 0.25 - 0.125 - 0.0625}", self.play("schedules", 1))
 
+    def test_every_scheduler_of_pytorch_and_every_changed_option_does_what_it_does_in_one_process(self):
+        for kind, *flags in (["sgd"], ["sgd", "--servers=2"], ["sgd", "--overlap"], ["adam"], ["adamw"], ["adagrad"], ["rmsprop"]):
+            with self.subTest(kind, flags=flags):
+                ended = launch(3 if "--servers=2" in flags else 2, [*SCENARIOS, "follows_schedulers", kind, *flags])
+                self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+                said = re.search(r"steps 285 largest difference (\S+)", ended.stdout)
+                self.assertLess(float(said.group(1)), 2e-6, ended.stdout)
+                self.assertNotIn("UserWarning", ended.stderr)
+
+    def test_rates_change_where_the_workers_have_the_momentum_and_that_does_not(self):
+        self.assertIn("weight -0.5", self.play("changes_a_corrected_momentum", 1, "--push-encoding=top-k:1:momentum"))
+
+    def test_options_that_differ_are_those_of_worker_0_and_the_other_one_says_so_once(self):
+        ended = launch(3, [*SCENARIOS, "has_other_options"])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertEqual(ended.stdout.count("weight 0.0"), 2, ended.stdout)
+        # Whoever comes second to a step is told; within four steps that is each of them, or always the same.
+        told = re.findall(r"(worker-\d): learning_rate is (\S+), and (\S+) with", ended.stderr)
+        self.assertIn(len(told), (1, 2), ended.stderr)
+        self.assertEqual(len(set(told)), len(told), ended.stderr)
+
     def test_embeddings_train_as_those_of_one_process(self):
         for servers in (1, 2):
             ended = launch(2 + servers, [*SCENARIOS, "trains_embeddings", f"--servers={servers}"])

@@ -102,9 +102,10 @@ def what_is_wrong(job):
     expect(sluice.ModelError, "add them to the optimizer before", lambda: optimizer.add_param_group({}))
     expect(sluice.RemoteError, "after sluice_await_end", lambda: optimizer.report(loss=1))
     push(model, optimizer, 1)
-    optimizer.param_groups[0]["lr"] = 0.1
-    expect(sluice.ModelError, "learning_rate was 0.5", optimizer.step)
-    optimizer.param_groups[0]["lr"] = 0.5
+    optimizer.param_groups[0]["momentum"] = 0.9
+    expect(sluice.ModelError, "param_groups[0] has changed: the options now need momentum",
+           optimizer.step)
+    optimizer.param_groups[0]["momentum"] = 0
     taken = model.weight.data
     for moved in (taken.clone(), torch.as_strided(taken, (2, 3), (1, 2))):
         model.weight.data = moved
@@ -620,6 +621,115 @@ def schedules(job):
         push(model, optimizer, 1)
         scheduler.step()
     assert model.weight.grad.sum() == 6
+    optimizer.leave()
+    say("weight", model.weight[0, 0].item())
+
+
+class _Groups(nn.Module):
+    """Two groups, of which the second has another rate and no weight decay."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.first = nn.Parameter(torch.linspace(-1, 1, size))
+        self.second = nn.Parameter(torch.linspace(1, -1, 24))
+
+    def optimizer(self, kind, **options):
+        return kind([{"params": [self.first]}, {"params": [self.second], "lr": 0.01, "weight_decay": 0}], **options)
+
+
+def _by_hand(optimizer):
+    for step in range(20):
+        optimizer.param_groups[1]["weight_decay"] = 0.1 / (1 + step)
+        optimizer.param_groups[0]["lr"] *= 0.95
+        yield
+
+
+def _by(scheduler, **options):
+    def run(optimizer):
+        made = scheduler(optimizer, **options)
+        for step in range(20):
+            yield
+            made.step(*([1 / (1 + step // 4)] if scheduler is torch.optim.lr_scheduler.ReduceLROnPlateau else []))
+    return run
+
+
+def _schedules(cycles):
+    of = torch.optim.lr_scheduler
+    return [_by_hand, _by(of.StepLR, step_size=3, gamma=0.5), _by(of.MultiStepLR, milestones=[4, 9]),
+            _by(of.LambdaLR, lr_lambda=[lambda step: min(1, step / 5), lambda step: 0.9 ** step]),
+            _by(of.MultiplicativeLR, lr_lambda=lambda step: 0.9), _by(of.ExponentialLR, gamma=0.8),
+            _by(of.CosineAnnealingLR, T_max=20), _by(of.CosineAnnealingWarmRestarts, T_0=5), _by(of.LinearLR),
+            _by(of.PolynomialLR, total_iters=20), _by(of.ReduceLROnPlateau, patience=1),
+            _by(of.OneCycleLR, max_lr=[0.1, 0.05], total_steps=30, cycle_momentum=cycles),
+            _by(of.CyclicLR, base_lr=0.01, max_lr=0.1, step_size_up=4, cycle_momentum=cycles),
+            _by(torch.optim.swa_utils.SWALR, swa_lr=0.05, anneal_epochs=5)]
+
+
+_SCHEDULED = {
+    "sgd": (torch.optim.SGD, {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+    "adam": (torch.optim.Adam, {"lr": 0.05, "amsgrad": True}), "adamw": (torch.optim.AdamW, {"lr": 0.05}),
+    "adagrad": (torch.optim.Adagrad, {"lr": 0.05, "lr_decay": 0.01}),
+    "rmsprop": (torch.optim.RMSprop, {"lr": 0.05, "momentum": 0.9, "centered": True}),
+}
+
+
+def follows_schedulers(job):
+    """Every scheduler of PyTorch, one after the other, does to the server's optimizer what it does to PyTorch's own."""
+    kind, options = _SCHEDULED[sys.argv[2]]
+    cycles = kind is not torch.optim.Adagrad  # the others have a momentum, or betas
+    overlap = "--overlap" in sys.argv
+    size = 200000 if overlap else 40  # so much is sent while backward computes the rest
+    model, twin = _Groups(size), _Groups(size)
+    own = twin.optimizer(kind, **options)
+    inner = model.optimizer(kind, **options)
+    early = torch.optim.lr_scheduler.LinearLR(inner, total_iters=2), torch.optim.lr_scheduler.LinearLR(own, total_iters=2)
+    optimizer = sluice.DistributedOptimizer(inner, job, model, overlap=overlap)
+    torch.manual_seed(1)
+    steps, worst = 0, 0.0
+    for run in [lambda stepped: _step_both(early, stepped, inner), *_schedules(cycles)]:
+        for _ in zip(run(optimizer), run(own)):
+            gradients = [torch.randn(size), torch.randn(24)]
+            for trained, stepped in ((model, optimizer), (twin, own)):
+                stepped.zero_grad()
+                sum((p * g).sum() for p, g in zip(trained.parameters(), gradients)).backward()
+            optimizer.step()
+            own.step()
+            steps += 1
+            differ = max((a - b).abs().max().item() for a, b in zip(model.parameters(), twin.parameters()))
+            worst = max(worst, differ / max(b.abs().max().item() for b in twin.parameters()))
+    optimizer.leave()
+    say("steps", steps, "largest difference", worst)
+
+
+def _step_both(schedulers, stepped, inner):
+    """For the schedulers that were made before the wrapper was, of the optimizer that it holds."""
+    for _ in range(5):
+        yield
+        schedulers[0 if isinstance(stepped, sluice.DistributedOptimizer) else 1].step()
+    assert inner._step_count >= 5  # else PyTorch warns
+
+
+def changes_a_corrected_momentum(job):
+    """With an encoding that has :momentum."""
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model, momentum=0.5), job, model)
+    push(model, optimizer, 1)
+    optimizer.param_groups[0]["lr"] = 1
+    push(model, optimizer, 1)  # what was sent whole has no momentum left
+    optimizer.param_groups[0]["momentum"] = 0.25
+    expect(sluice.RemoteError, "a momentum that has changed from 0.5 to 0.25", optimizer.step)
+    optimizer.param_groups[0]["momentum"] = 0.5
+    optimizer.leave()
+    say("weight", model.weight[0, 0].item())
+
+
+def has_other_options(job):
+    """The options of worker 0 make the steps, and the other one is warned, once."""
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    for step in range(4):
+        optimizer.param_groups[0]["lr"] = 0.25 if optimizer.index == 0 else 0.125
+        push(model, optimizer, 1)
     optimizer.leave()
     say("weight", model.weight[0, 0].item())
 

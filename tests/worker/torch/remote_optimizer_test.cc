@@ -303,6 +303,43 @@ TEST_F(RemoteOptimizerTest, AdamWithGroupsEndsWhereTorchsAdamEnds) {
   EXPECT_GE(largest(Flat(*alone) - Flat(*SeededModel("lenet", 1))) / largest(Flat(*alone)), 0.05);
 }
 
+TEST_F(RemoteOptimizerTest, ASchedulerOfTorchHoldsAsItDoesInOneProcess) {
+  JobWorld world(Sync(1));
+  const auto train = [](Classifier& model, auto& optimizer) {
+    torch::optim::StepLR scheduler(optimizer, 2, 0.5);
+    Sampler sampler = SamplerFor(kBatch, 0, 1);
+    for (int step = 0; step < kSteps; ++step) {
+      optimizer.zero_grad();
+      Backward(model, BatchOf(FashionMnist(), sampler.Batch(0, step)));
+      optimizer.step();
+      scheduler.step();
+    }
+    return optimizer.param_groups()[1].options().get_lr();
+  };
+  const auto served = SeededModel("lenet", 1);
+  RemoteOptimizer remote(world.JobOf("a"), *served, WeightsAndBiases(*served), AdamWithDecay());
+  const double rate = train(*served, remote);
+  const auto alone = SeededModel("lenet", 1);
+  torch::optim::Adam local(WeightsAndBiases(*alone), AdamWithDecay());
+  EXPECT_EQ(rate, train(*alone, local));
+  EXPECT_LT(rate, 5e-4);
+  const auto largest = [](const torch::Tensor& t) { return t.abs().max().item<double>(); };
+  EXPECT_LE(largest(Flat(*served) - Flat(*alone)) / largest(Flat(*alone)), 1e-5);
+}
+
+TEST_F(RemoteOptimizerTest, RefusesOptionsWhoseSlotsTheServerHasNotKept) {
+  JobWorld world(Sync(1));
+  Weights weights({8});
+  RemoteOptimizer optimizer(world.JobOf("a"), weights, Options(1));
+  static_cast<Options&>(optimizer.param_groups()[0].options()).momentum(0.9);
+  weights.Backward({1});
+  EXPECT_THAT(ErrorOf([&] { optimizer.step(); }),
+              IsError(Reason::kBadOptimizer, HasSubstr("now need momentum_buffer")));
+  static_cast<Options&>(optimizer.param_groups()[0].options()).momentum(0);
+  optimizer.step();
+  EXPECT_THAT(weights.w(), ElementsAre(7));
+}
+
 TEST_F(RemoteOptimizerTest, TakesEveryOptimizerOfTorchAndLamb) {
   const auto first_step = [](const OptimizerConfig& config) {
     JobWorld world(Sync(1));
@@ -902,6 +939,21 @@ TEST_F(RemoteOptimizerTest, FourLocalStepsAreThoseOfALoopByHand) {
 }
 
 // The local steps on the server's parameters of step s have the factor of s.
+TEST_F(RemoteOptimizerTest, ASchedulerOfTorchHoldsForLocalSteps) {
+  JobWorld world(Sync(1));
+  Weights weights({8});
+  RemoteOptimizer optimizer(world.JobOf("a"), weights, Options(1), Every(2));
+  torch::optim::StepLR scheduler(optimizer, 1, 0.5);
+  for (int step = 0; step < 4; ++step) {
+    optimizer.zero_grad();
+    weights.Backward({1});
+    optimizer.step();
+    scheduler.step();
+  }
+  // The first call of torch's StepLR changes nothing.
+  EXPECT_THAT(weights.w(), ElementsAre(FloatEq(8 - 1 - 1 - 0.5 - 0.25)));
+}
+
 TEST_F(RemoteOptimizerTest, LocalStepsFollowTheServersSchedule) {
   ShardOptions server = Sync(1);
   server.schedule.warmup_steps = 2;

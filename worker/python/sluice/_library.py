@@ -109,6 +109,8 @@ _FUNCTIONS = {
     "sluice_set_restore": (ctypes.c_int32, [_HANDLE, Restore, ctypes.c_void_p]),
     "sluice_keep_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
     "sluice_set_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
+    "sluice_set_options": (ctypes.c_int32, [_HANDLE, ctypes.c_size_t, ctypes.POINTER(Option), ctypes.c_size_t]),
+    "sluice_set_clip_norm": (ctypes.c_int32, [_HANDLE, ctypes.c_double]),
     "sluice_join": (ctypes.c_int32, [_HANDLE]),
     "sluice_push": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_float)]),
     "sluice_leave": (ctypes.c_int32, [_HANDLE]),

@@ -55,7 +55,7 @@ _OPTIMIZERS: Dict[Any, Tuple[str, Dict[str, Any]]] = {
                                       "weight_decay": "weight_decay", "momentum": "momentum", "centered": "centered"}),
 }
 # How PyTorch computes, which does not matter here.
-_WITHOUT_MEANING = {"params", "foreach", "capturable", "differentiable", "fused", "initial_lr"}
+_WITHOUT_MEANING = {"params", "foreach", "capturable", "differentiable", "fused"}
 # What an optimizer always does: PyTorch 2.7 makes AdamW an Adam with this option.
 _IMPLIED = {(torch.optim.AdamW, "decoupled_weight_decay")}
 Groups = Dict[Tuple[str, ...], Dict[str, float]]  # options by the names of their parameters
@@ -64,7 +64,7 @@ _LEFT_BEHIND: List[Tuple[Any, ...]] = []  # clients that Ctrl-C has interrupted,
 
 
 def _options_of(kind: type, group: Mapping[str, Any]) -> Dict[str, float]:
-    """Returns the server's options of one of PyTorch's groups."""
+    """Returns the server's options of an optimizer of PyTorch with these."""
     name, names = _OPTIMIZERS[kind]
     options: Dict[str, float] = {}
     for key, value in group.items():
@@ -79,19 +79,28 @@ def _options_of(kind: type, group: Mapping[str, Any]) -> Dict[str, float]:
     return options
 
 
+def _groups_of(optimizer: torch.optim.Optimizer) -> List[Dict[str, float]]:
+    """Returns the server's options of each group. What schedulers and programs note in it is no option."""
+    return [_options_of(type(optimizer), {key: group[key] for key in optimizer.defaults if key in group})
+            for group in optimizer.param_groups]
+
+
 class DistributedOptimizer(torch.optim.Optimizer):
     """Takes the place of a PyTorch optimizer: step() pushes the gradients, and takes the server's parameters.
 
     The server has SGD, Adam, AdamW, Adagrad and RMSprop, with all their options and parameter groups. The training
     loop stays as it is. The first worker's parameters become the job's first; after that all have the job's.
 
-    The learning rate is the server's, with its --lr-schedule: a scheduler of PyTorch would change nothing, so step()
-    raises ModelError when an option of a group has changed. With local steps, PyTorch's optimizer takes the steps.
+    Options travel with the gradients: every scheduler of PyTorch works, and every line that changes param_groups. A
+    step is made with the options of the worker with the lowest index that contributes to it, so let all workers change
+    them in the same way; the log warns of a difference. With local steps, PyTorch's optimizer takes the steps.
 
     Attributes:
       last: the Round of the last step(); None before the first.
       index, workers: this worker's place among those that were launched, which decides which data it takes; the place
         changes only if the worker has to join again.
+      first_step: the job's step when this process joined. A scheduler that is made anew does not know it: in sync, call
+        scheduler.step() so many times before training goes on.
       batches_before: those of earlier processes in this worker's place, which a process that was started again skips.
       earlier_launches: for each launch of the job that is over, the batches that each of its workers has taken, by its
         index. DistributedSampler deals what is left.
@@ -141,8 +150,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._constants = Constants([] if model is None else named_constants(model, parameters, statistics))
         self._watch = ModuleWatch(model, self._flat.members, self._constants.frozen)
         self._trained = _trained(optimizer)
-        self._told = [_options_of(kind, group) for group in optimizer.param_groups]
-        groups = {} if local_steps else self._groups(parameters)
+        self._told = _groups_of(optimizer)  # what the server knows
+        for options, group in zip(self._told, optimizer.param_groups):
+            # A scheduler has changed the rate already, perhaps to another one in each process that joins.
+            options["learning_rate"] = float(group.get("initial_lr", group["lr"]))
+        groups, self._numbers = ({}, []) if local_steps else self._groups(parameters)
         if local_steps:
             if outer_momentum is None:
                 outer_momentum = 0.3 if local_steps > 1 and elasticity == 1 and moving_rate == 1 else 0
@@ -159,7 +171,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._constants.tell(library.sluice_set_constants, self._client.handle)
         self._client.join()
         job._joined = weakref.ref(self._client)
-        self._constants.take(self._client.status().constants_written)
+        status = self._client.status()
+        self.first_step = int(status.step)
+        self._constants.take(status.constants_written)
         self._flat.scatter_values()
         self._norms.note_pull()
         if local_steps and elasticity != 1:
@@ -225,13 +239,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
         raise ModelError("the optimizer's state is on the server; start the server with --checkpoint-dir, and it goes on "
                          "where it was")
 
-    def _groups(self, parameters: Named) -> Groups:
-        """Returns the options of all groups but the first, by the names of their parameters."""
+    def _groups(self, parameters: Named) -> Tuple[Groups, List[Optional[int]]]:
+        """Returns the options of all groups but the first, by the names of their parameters; and the server's number of
+        each group. None: none of its parameters is trained."""
         names = {id(parameter): name for name, parameter in parameters}
-        groups = {tuple(names[id(parameter)] for parameter in group["params"] if id(parameter) in names): options
-                  for group, options in list(zip(self._inner.param_groups, self._told))[1:]}
-        groups.pop((), None)  # none of its parameters is trained
-        return groups
+        groups: Groups = {}
+        numbers: List[Optional[int]] = [0]
+        for group, options in list(zip(self._inner.param_groups, self._told))[1:]:
+            trained = tuple(names[id(parameter)] for parameter in group["params"] if id(parameter) in names)
+            if trained:
+                groups[trained] = options
+            numbers.append(len(groups) if trained else None)
+        return groups, numbers
 
     @property
     def index(self) -> int:
@@ -286,6 +305,20 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._end_push(round_)
         self._take_values()
 
+    def clip_grad_norm_(self, max_norm: float) -> None:
+        """Bounds the norm of the mean of all workers' gradients in the next step(). Call it before each, in all workers.
+
+        torch.nn.utils.clip_grad_norm_() would clip this worker's gradient alone. It also returns the norm; that of the
+        mean is not known here. With local steps the gradients are this worker's own, and PyTorch's function clips them.
+        """
+        if not 0 < max_norm < float("inf"):
+            raise ValueError(f"max_norm is {max_norm}, expected a finite number above 0")
+        self.wait()
+        if self._local_steps:
+            torch.nn.utils.clip_grad_norm_([parameter for group in self.param_groups for parameter in group["params"]], max_norm)
+        else:
+            self._client.set_clip_norm(max_norm)
+
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None, *, samples: int = 1, loss: Any = None) -> Any:
         """Pushes the gradients, waits until the job's mode lets this worker go on, and takes the new parameters.
@@ -316,9 +349,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._local_steps:
             self._take_local_step(samples, value)
         else:
-            self._check_options()
             if self._overlap is not None:
                 self._overlap.check()
+            self._tell_options()
             self._flat.gather_gradients()
             if self._overlap is not None:
                 self._overlap.end()
@@ -336,14 +369,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
                              "DistributedOptimizer was made, and the server would not train the new ones; add and unfreeze "
                              "parameters before")
 
-    def _check_options(self) -> None:
-        for told, group in zip(self._told, self._inner.param_groups):
-            options = _options_of(type(self._inner), group)
-            if options != told:
-                name = next(name for name in told if told[name] != options.get(name))
-                raise ModelError(
-                    f"{name} was {told[name]:g} when DistributedOptimizer was made, and is {options.get(name):g} now. The "
-                    "server has the optimizer: use its --lr-schedule, or Admin.SetLearningRate while it runs")
+    def _tell_options(self) -> None:
+        for place, (number, options) in enumerate(zip(self._numbers, _groups_of(self._inner))):
+            if number is None or options == self._told[place]:
+                continue
+            try:
+                self._client.set_options(number, options)
+            except RemoteError as error:
+                raise ModelError(f"param_groups[{place}] has changed: {error}") from error
+            self._told[place] = options
 
     def _push(self, samples: int, loss: Optional[float]) -> None:
         for index, embedding in enumerate(self._embeddings.values()):
@@ -356,6 +390,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _end_push(self, round_: Round) -> None:
         """After an error the gradients of rows stay, as the others do."""
         self.last = round_
+        _note_step(self._inner)
         self._take_values()
         if self._pushes_rows:
             for embedding in self._embeddings.values():
@@ -490,6 +525,13 @@ def _has_stepped(optimizer: torch.optim.Optimizer) -> bool:
                for state in optimizer.state.values())
 
 
+def _note_step(optimizer: Any) -> None:
+    """A scheduler that was made of this optimizer, and not of the wrapper, warns if it does not seem to be stepped."""
+    if hasattr(optimizer, "_step_count"):
+        optimizer._step_count += 1  # pylint: disable=protected-access
+    optimizer._opt_called = True  # pylint: disable=protected-access
+
+
 def _trained(optimizer: torch.optim.Optimizer) -> List[List[Tuple[int, bool]]]:
     """Returns what may not change: which parameters each group has, and whether they are trained."""
     return [[(id(parameter), parameter.requires_grad) for parameter in group["params"]]
@@ -619,6 +661,12 @@ class _Client:
 
     def set_running_means(self, means: Any, count: int) -> None:
         _library.check(library.sluice_set_running_means(self.handle, means, count))
+
+    def set_options(self, group: int, options: Mapping[str, float]) -> None:
+        _library.check(library.sluice_set_options(self.handle, group, *_library.options_of(options)))
+
+    def set_clip_norm(self, norm: float) -> None:
+        _library.check(library.sluice_set_clip_norm(self.handle, norm))
 
     def set_tables(self, tables: List[_library.Table]) -> None:
         _library.check(library.sluice_set_tables(self.handle, (_library.Table * len(tables))(*tables), len(tables)))

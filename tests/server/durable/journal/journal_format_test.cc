@@ -35,6 +35,7 @@ StepRecord RecordOf(uint64_t step, uint32_t gradients) {
   record.terms.ordered = OrderedMomentum{true, 1.5};
   record.terms.momentum_divisor = 2.5;
   record.terms.running_means = {{1, 3, 0.5f}};
+  record.terms.changed = ShareOptions({{0, SgdOptions{0.1, 0.5}}});
   record.learning_rate = 0.1;
   record.checksum = 0xfedcba9876543210;
   SessionRecord worker;
@@ -108,6 +109,8 @@ TEST_F(JournalFormatTest, ComesBackWhole) {
   EXPECT_EQ(step.record.terms.ordered->lateness, 1.5);
   EXPECT_EQ(step.record.terms.momentum_divisor, 2.5);
   EXPECT_THAT(step.record.terms.running_means, ElementsAre(RunningMean{1, 3, 0.5f}));
+  ASSERT_NE(step.record.terms.changed, nullptr);
+  EXPECT_EQ(std::get<SgdOptions>(step.record.terms.changed->groups().at(0)).momentum, 0.5);
   EXPECT_EQ(step.record.checksum, 0xfedcba9876543210);
   EXPECT_EQ(step.record.learning_rate, 0.1);
   ASSERT_THAT(step.record.contributors, SizeIs(1));

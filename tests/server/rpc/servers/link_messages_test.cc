@@ -32,6 +32,9 @@ StepOrder PrepareOrder() {
   order.optimizer.momentum_divisor = 2.5;
   order.statistics_divisor = 2;
   order.running_means = {{3, 5, 0.5f}};
+  AdamOptions changed;
+  changed.beta1 = 0.5;
+  order.optimizer.changed = ShareOptions({{0, changed}, {2, AdamOptions()}});
   return order;
 }
 
@@ -91,6 +94,9 @@ TEST(CommandMessagesTest, NameTheFieldThatIsForged) {
   message = ToProto(ReplicaCommand(PrepareOrder()));
   message.mutable_step_order()->mutable_running_means(0)->set_decay(2);
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("have decay 2")));
+  message = ToProto(ReplicaCommand(PrepareOrder()));
+  message.mutable_step_order()->mutable_changed_options(0)->set_group(2);
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadOptimizer, HasSubstr("group 2 are there")));
   message.mutable_step_order()->set_kind(v1::StepOrder::KIND_UNSPECIFIED);
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field kind")));
   message.mutable_add_push()->set_parameters(std::nanf(""));

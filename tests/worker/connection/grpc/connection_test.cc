@@ -189,15 +189,15 @@ TEST(GrpcConnectionTest, EndsAtAServerOfARevisionThatIsTooOldForIt) {
   ServerWorld world(Sync(1));
   GrpcConnectionOptions options;
   options.address = world.address().ToString();
-  options.revisions.oldest = 4;
+  options.revisions.oldest = 5;
   const auto connection = ConnectOverGrpc(options);
   ASSERT_THAT(connection, IsOk());
   const JoinRequest request = WorkerRequest("a");
   EXPECT_THAT(
       (*connection)->Join(request),
       IsError(Reason::kVersionMismatch,
-              AllOf(HasSubstr("the server speaks revision 3 of the protocol"),
-                    HasSubstr("the worker needs 4 or later"), HasSubstr("upgrade the server"))));
+              AllOf(HasSubstr("the server speaks revision 4 of the protocol"),
+                    HasSubstr("the worker needs 5 or later"), HasSubstr("upgrade the server"))));
   // It has given its session up.
   EXPECT_THAT((*connection)->NextEvent(absl::ZeroDuration()),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("ended the session")));
