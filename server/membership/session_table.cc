@@ -18,20 +18,39 @@ bool GoesOn(const SessionRecord& earlier, const SessionRecord& later) {
          earlier.last_sequence <= later.last_sequence;
 }
 
-// The lowest index that no other worker has. One whose part of the data has no worker comes before
-// those whose part has one, or is done: worker i has part i % `launched`.
-uint32_t FreeIndex(const std::map<std::string, SessionRecord>& records,
-                   const SessionRecord& claimant, uint32_t launched) {
-  std::set<uint32_t> taken;
+// The parts of the data that have another worker, or are done: worker i has part i % `launched`.
+std::set<uint32_t> PartsOfOthers(const std::map<std::string, SessionRecord>& records,
+                                 const SessionRecord& claimant, uint32_t launched) {
   std::set<uint32_t> parts;
   for (const auto& entry : records) {
     const SessionRecord& record = entry.second;
     if (&record == &claimant || record.role != SessionRole::kWorker) continue;
-    if (record.alive()) taken.insert(record.index);
     const bool works = record.joined && record.presence == Presence::kPresent;
     const bool done = record.presence == Presence::kLeft && record.pushes_in_launch() > 0;
     if (works || done) parts.insert(record.index % launched);
   }
+  return parts;
+}
+
+// Whether another worker has the record's part of the data, while nobody has another part: fewer
+// workers were launched than before.
+bool SharesPart(const std::map<std::string, SessionRecord>& records, const SessionRecord& record,
+                uint32_t launched) {
+  const std::set<uint32_t> parts = PartsOfOthers(records, record, launched);
+  return parts.count(record.index % launched) > 0 && parts.size() < launched;
+}
+
+// The lowest index that no other worker has. One whose part of the data nobody has comes before the
+// others.
+uint32_t FreeIndex(const std::map<std::string, SessionRecord>& records,
+                   const SessionRecord& claimant, uint32_t launched) {
+  std::set<uint32_t> taken;
+  for (const auto& entry : records) {
+    const SessionRecord& record = entry.second;
+    if (&record == &claimant || record.role != SessionRole::kWorker) continue;
+    if (record.alive()) taken.insert(record.index);
+  }
+  const std::set<uint32_t> parts = PartsOfOthers(records, claimant, launched);
   const bool all = parts.size() == launched;
   uint32_t index = 0;
   while (taken.count(index) > 0 || (!all && parts.count(index % launched) > 0)) ++index;
@@ -319,9 +338,11 @@ absl::StatusOr<const SessionRecord*> SessionTable::Open(const JoinRequest& reque
                      absl::StrCat(Shown(request.worker),
                                   " was evicted by the server's operator; start a new process"));
   }
-  // The order of ranks must not change while a step is under way.
+  // The order of ranks must not change while a step is under way. A new process under a name of an
+  // earlier incarnation is part of none yet.
   const bool keeps_index =
-      it != records_.end() && it->second.alive() && it->second.role == request.role;
+      it != records_.end() && it->second.alive() && it->second.role == request.role &&
+      (returns || it->second.joined || !SharesPart(records_, it->second, launched_));
   if (!(returns && keeps_index)) {  // otherwise what it asks for does not matter
     const absl::Status place = CheckIndex(request);
     if (!place.ok()) return place;

@@ -45,7 +45,8 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   const bool observer = request.role == SessionRole::kObserver;
   ModelWorker& worker = all_[request.worker];
   const bool same_process = worker.nonce == request.process_nonce.value();
-  const bool replaces = worker.alive && worker.observer == observer;
+  const bool moves = !same_process && !worker.joined && SharesPart(worker, launched);
+  const bool replaces = worker.alive && worker.observer == observer && !moves;
   const bool keeps_place = same_process && replaces;
   const uint32_t index = replaces ? worker.index : FreeIndex(request.worker, launched);
   if (!same_process) {
@@ -75,11 +76,21 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   return worker;
 }
 
-uint32_t WorkersModel::FreeIndex(const std::string& claimant, uint32_t launched) const {
+bool WorkersModel::AreAllTaken(const std::string& claimant, uint32_t launched) const {
   bool all = true;
   for (uint32_t part = 0; part < launched; ++part) {
     all = all && IsPartTaken(claimant, part, launched);
   }
+  return all;
+}
+
+bool WorkersModel::SharesPart(const ModelWorker& worker, uint32_t launched) const {
+  return IsPartTaken(worker.name, worker.index % launched, launched) &&
+         !AreAllTaken(worker.name, launched);
+}
+
+uint32_t WorkersModel::FreeIndex(const std::string& claimant, uint32_t launched) const {
+  const bool all = AreAllTaken(claimant, launched);
   for (uint32_t index = 0;; ++index) {
     if (!all && IsPartTaken(claimant, index % launched, launched)) continue;
     const bool taken = std::any_of(all_.begin(), all_.end(), [&](const auto& entry) {

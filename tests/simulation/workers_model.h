@@ -98,6 +98,9 @@ class WorkersModel {
   const std::map<std::string, ModelWorker>& all() const { return all_; }
 
  private:
+  bool AreAllTaken(const std::string& claimant, uint32_t launched) const;
+  // Another worker has its part of the data, and nobody has another one.
+  bool SharesPart(const ModelWorker& worker, uint32_t launched) const;
   uint32_t FreeIndex(const std::string& claimant, uint32_t launched) const;
   // Whether a worker other than the claimant has that part of the data, or is done with it.
   bool IsPartTaken(const std::string& claimant, uint32_t part, uint32_t launched) const;

@@ -803,6 +803,25 @@ TEST(RosterTest, AServerStartedAnewAtTheFirstStepCountsThoseThatAreThere) {
   EXPECT_TRUE(world.roster.started());
 }
 
+// Three workers were launched before. Those with the indices 0 and 2 would both have the first half
+// of the data.
+TEST(RosterTest, FewerWorkersOfANewLaunchHaveAllPartsOfTheData) {
+  RosterWorld world(Options(2));
+  ShardCheckpoint checkpoint = CheckpointOf(7, {"a", "b", "c"});
+  for (uint32_t i = 0; i < 3; ++i) checkpoint.workers[i].index = i;
+  checkpoint.launched_workers = 3;
+  world.roster.Restore(checkpoint, world.now);
+  world.roster.BeginLaunch();
+  const auto join_anew = [&world](const std::string& name) {
+    JoinRequest request = world.RequestOf(name);
+    request.process_nonce = ProcessNonce(2);
+    return (*world.JoinAs(request))->index;
+  };
+  EXPECT_EQ(join_anew("c"), 2u);
+  EXPECT_EQ(join_anew("a"), 3u);  // b may still come back to 1
+  EXPECT_EQ(join_anew("c"), 2u);
+}
+
 TEST(RosterTest, AServerStartedAnewWaitsForALaunchIfNobodyComesBack) {
   RosterWorld world(Options(2));
   world.roster.Restore(CheckpointOf(7, {"a"}), world.now);
