@@ -772,6 +772,12 @@ class ResumeTest(unittest.TestCase):
                               **variables) for place in range(workers)]
         for process in processes:
             self.addCleanup(ServerElsewhereTest.end, process)
+        # A server that goes on does not wait for more workers than it knows: they would share the rest without those.
+        for process in processes[1:]:
+            self.assertEqual(process.stdout.readline(), "joined\n")
+        for process in processes[1:]:
+            process.stdin.write("\n")
+            process.stdin.flush()
         return processes
 
     def finish(self, workers, epochs, **variables):

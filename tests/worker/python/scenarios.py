@@ -1322,11 +1322,13 @@ def knows_its_place(job):
 
 
 def counts_rows(job):
-    """Counts in the parameters how often a step has used each row; waits after the step STOP."""
+    """Counts in the parameters how often a step has used each row; begins when told; waits after the step STOP."""
     model = nn.ParameterDict({"used": nn.Parameter(torch.zeros(96))})
     optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1), job, model)
     sampler = sluice.DistributedSampler(96, 4, optimizer)
     loader = torch.utils.data.DataLoader(range(96), batch_sampler=sampler)
+    say("joined")
+    sys.stdin.readline()
     steps = 0
     for epoch in range(int(os.environ["EPOCHS"])):
         if "SETS_EPOCH" in os.environ:
