@@ -279,7 +279,8 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
                 self.assertNotIn("UserWarning", ended.stderr)
 
     def test_rates_change_where_the_workers_have_the_momentum_and_that_does_not(self):
-        self.assertIn("weight -0.5", self.play("changes_a_corrected_momentum", 1, "--push-encoding=top-k:1:momentum"))
+        # 1 - 0.5 * 1 - 1 * (0.5 * 1 + 1), as SGD with momentum makes of two gradients of 1.
+        self.assertIn("weight -1.0", self.play("changes_a_corrected_momentum", 1, "--push-encoding=top-k:1:momentum"))
 
     def test_options_that_differ_are_those_of_worker_0_and_the_other_one_says_so_once(self):
         ended = launch(3, [*SCENARIOS, "has_other_options"])

@@ -6,6 +6,7 @@ import copy
 import ctypes
 import functools
 import gc
+import itertools
 import multiprocessing
 import os
 import random
@@ -653,15 +654,17 @@ def _by(scheduler, **options):
     return run
 
 
-def _schedules(cycles):
+def _schedules(kind):
     of = torch.optim.lr_scheduler
+    momentum = kind in (torch.optim.SGD, torch.optim.RMSprop)
+    betas = kind in (torch.optim.Adam, torch.optim.AdamW)
     return [_by_hand, _by(of.StepLR, step_size=3, gamma=0.5), _by(of.MultiStepLR, milestones=[4, 9]),
             _by(of.LambdaLR, lr_lambda=[lambda step: min(1, step / 5), lambda step: 0.9 ** step]),
             _by(of.MultiplicativeLR, lr_lambda=lambda step: 0.9), _by(of.ExponentialLR, gamma=0.8),
             _by(of.CosineAnnealingLR, T_max=20), _by(of.CosineAnnealingWarmRestarts, T_0=5), _by(of.LinearLR),
             _by(of.PolynomialLR, total_iters=20), _by(of.ReduceLROnPlateau, patience=1),
-            _by(of.OneCycleLR, max_lr=[0.1, 0.05], total_steps=30, cycle_momentum=cycles),
-            _by(of.CyclicLR, base_lr=0.01, max_lr=0.1, step_size_up=4, cycle_momentum=cycles),
+            _by(of.OneCycleLR, max_lr=[0.1, 0.05], total_steps=30, cycle_momentum=momentum or betas),
+            _by(of.CyclicLR, base_lr=0.01, max_lr=0.1, step_size_up=4, cycle_momentum=momentum),
             _by(torch.optim.swa_utils.SWALR, swa_lr=0.05, anneal_epochs=5)]
 
 
@@ -676,7 +679,6 @@ _SCHEDULED = {
 def follows_schedulers(job):
     """Every scheduler of PyTorch, one after the other, does to the server's optimizer what it does to PyTorch's own."""
     kind, options = _SCHEDULED[sys.argv[2]]
-    cycles = kind is not torch.optim.Adagrad  # the others have a momentum, or betas
     overlap = "--overlap" in sys.argv
     size = 200000 if overlap else 40  # so much is sent while backward computes the rest
     model, twin = _Groups(size), _Groups(size)
@@ -686,8 +688,8 @@ def follows_schedulers(job):
     optimizer = sluice.DistributedOptimizer(inner, job, model, overlap=overlap)
     torch.manual_seed(1)
     steps, worst = 0, 0.0
-    for run in [lambda stepped: _step_both(early, stepped, inner), *_schedules(cycles)]:
-        for _ in zip(run(optimizer), run(own)):
+    for run in [lambda stepped: _step_both(early, stepped, inner), *_schedules(kind)]:
+        for _ in itertools.zip_longest(run(optimizer), run(own)):  # both to the end
             gradients = [torch.randn(size), torch.randn(24)]
             for trained, stepped in ((model, optimizer), (twin, own)):
                 stepped.zero_grad()
@@ -715,7 +717,7 @@ def changes_a_corrected_momentum(job):
     optimizer = sluice.DistributedOptimizer(sgd(model, momentum=0.5), job, model)
     push(model, optimizer, 1)
     optimizer.param_groups[0]["lr"] = 1
-    push(model, optimizer, 1)  # what was sent whole has no momentum left
+    push(model, optimizer, 1)
     optimizer.param_groups[0]["momentum"] = 0.25
     expect(sluice.RemoteError, "a momentum that has changed from 0.5 to 0.25", optimizer.step)
     optimizer.param_groups[0]["momentum"] = 0.5

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple, Union
 
 import torch
+from torch.nn.utils.clip_grad import clip_grad_norm_
 
 from sluice import _ending, _library, memory
 from sluice._library import library
@@ -315,7 +316,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError(f"max_norm is {max_norm}, expected a finite number above 0")
         self.wait()
         if self._local_steps:
-            torch.nn.utils.clip_grad_norm_([parameter for group in self.param_groups for parameter in group["params"]], max_norm)
+            clip_grad_norm_([parameter for group in self.param_groups for parameter in group["params"]], max_norm)
         else:
             self._client.set_clip_norm(max_norm)
 
