@@ -6,6 +6,7 @@ import copy
 import ctypes
 import functools
 import gc
+import io
 import itertools
 import multiprocessing
 import os
@@ -98,6 +99,11 @@ def what_is_wrong(job):
     assert (error.code, error.reason) == ("INVALID_ARGUMENT", "BAD_OPTIMIZER"), (error.code, error.reason)
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
     expect(sluice.ModelError, "--checkpoint-dir", lambda: optimizer.load_state_dict({}))
+    expect(TypeError, "cannot be copied", lambda: copy.deepcopy(optimizer))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        optimizer.state_dict()
+    assert "has only its options" in str(told[0].message), told
     expect(sluice.ModelError, "has joined the job with another optimizer",
            lambda: sluice.DistributedOptimizer(sgd(linear()), job))
     expect(sluice.ModelError, "add them to the optimizer before", lambda: optimizer.add_param_group({}))
@@ -709,6 +715,8 @@ def _step_both(schedulers, stepped, inner):
         yield
         schedulers[0 if isinstance(stepped, sluice.DistributedOptimizer) else 1].step()
     assert inner._step_count >= 5  # else PyTorch warns
+    saved = torch.optim.lr_scheduler.OneCycleLR(stepped, 0.05, 5, cycle_momentum=False).state_dict()
+    torch.save(saved, io.BytesIO())
 
 
 def changes_a_corrected_momentum(job):

@@ -3,6 +3,7 @@
 import ctypes
 import operator
 import threading
+import warnings
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple, Union
@@ -174,6 +175,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         job._joined = weakref.ref(self._client)
         status = self._client.status()
         self.first_step = int(status.step)
+        if self.first_step:
+            _note_step(optimizer)
         self._constants.take(status.constants_written)
         self._flat.scatter_values()
         self._norms.note_pull()
@@ -225,14 +228,24 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __repr__(self) -> str:
         return f"DistributedOptimizer({self._inner!r})"
 
-    def __getstate__(self) -> NoReturn:
-        raise TypeError("a DistributedOptimizer is a connection to a server, and cannot be copied or pickled")
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Pickled, it is PyTorch's optimizer: the state of a schedule may refer to it (OneCycleLR)."""
+        return _itself, (self._inner,)
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("a DistributedOptimizer is a connection to a server, and cannot be copied")
+
+    def __deepcopy__(self, _memo: Any) -> NoReturn:
+        self.__copy__()
 
     def add_param_group(self, param_group: Dict[str, Any]) -> NoReturn:
         raise ModelError("parameters were added after DistributedOptimizer was made; add them to the optimizer before")
 
     def state_dict(self) -> Dict[str, Any]:
         """Returns the groups' options. The state is on the server, which saves it (--checkpoint-dir)."""
+        if not self._local_steps:
+            warnings.warn("the optimizer's state is on the server, and state_dict() has only its options; start the server "
+                          "with --checkpoint-dir, which saves the state", stacklevel=2)
         options: Dict[str, Any] = self._inner.state_dict()
         return options
 
@@ -524,6 +537,10 @@ def _number_of(samples: Any) -> int:
 def _has_stepped(optimizer: torch.optim.Optimizer) -> bool:
     return any(float(state.get("step", 0)) > 0 or state.get("momentum_buffer") is not None
                for state in optimizer.state.values())
+
+
+def _itself(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    return optimizer
 
 
 def _note_step(optimizer: Any) -> None:

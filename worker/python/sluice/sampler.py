@@ -119,7 +119,8 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
         """Says once that the job is beyond the epoch of this iteration."""
         now = self._deal.at(self._begin)[0]
         if self._tells and self._epoch < now:
-            print(f"sluice: this job has trained {now} epoch{'s' * (now > 1)} before. The loop skips them, and trains from epoch "
+            done, them = ("1 epoch", "it") if now == 1 else (f"{now} epochs", "them")
+            print(f"sluice: this job has trained {done} before. The loop skips {them}, and trains from epoch "
                   f"{now} on, which counts from 0. To train more, give the loop more epochs; to begin anew, give the server "
                   "another --checkpoint-dir", file=sys.stderr, flush=True)
         self._tells = False
