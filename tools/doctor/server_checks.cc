@@ -173,7 +173,7 @@ Findings AskServer(const NamedServer& server, const Address& address,
     findings.push_back({Verdict::kWarning, "version", std::string(answer.status().message())});
   }
   if (answer.ok()) {
-    findings.push_back(JudgeVersion(*answer, kWorkerRevisions, kVersion));
+    findings.push_back(JudgeVersion(*answer, kServedRevisions, kVersion));
     findings.push_back(JudgeClock(answer->time - (sent + half), half));
   }
   return findings;
