@@ -81,7 +81,7 @@ class EncodedStripesTest : public ::testing::Test {
       for (const EncodedChunk& chunk : chunks) open = open && to.Send(chunk);
       return open;
     });
-    return push->Finish({1, absl::nullopt, nullptr});
+    return push->Finish({1, absl::nullopt, nullptr, nullptr, absl::nullopt});
   }
 
   Values Pulled(uint64_t min_step) {

@@ -28,7 +28,7 @@ MUTANTS = {
     "expected_workers_not_awaited_again": ("membership", "if (sessions_.census().open(SessionRole::kWorker) == 0) started_ = over;", "(void)over;"),
     "fewer_answers_kept": ("state", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
     "fifth_push_waits": ("admission", "found->second < kMostWaiting", "found->second <= kMostWaiting"),
-    "gone_workers_keep_their_index": ("membership", "[[other_worker && record.alive()]]) taken", "other_worker"),
+    "gone_workers_keep_their_index": ("membership", "[[if (record.alive()) ]]taken.insert(record.index);", ""),
     "held_up_pulls_not_judged_again": ("admission", "due_.insert(awaiting_step_.begin(), awaiting_step_.end());", ""),
     "going_on_waits_for_nobody": ("membership", "options_.goes_on && [[knows_all]]", "(knows_all || true)"),
     "have_step_ignored": ("admission", "request.have_step == context.step", "request.have_step.has_value()"),

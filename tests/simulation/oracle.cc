@@ -74,7 +74,7 @@ PushVerdict Oracle::Judge(const PushHeader& header) const {
   if (consistency_.max_staleness.has_value()) fresh = fresh && age <= *consistency_.max_staleness;
   if (!fresh) {
     return PushVerdict::Answer({Disposition::kStaleDropped, Step(step_),
-                                scenario_.options.incarnation, age, absl::nullopt});
+                                scenario_.options.incarnation, age, absl::nullopt, ""});
   }
   if (OncePerStep() && step_sum_.Has(worker->name)) {
     return PushVerdict::Error(Reason::kAlreadyContributed);
@@ -204,8 +204,12 @@ PushVerdict Oracle::Count(ModelPush& push, bool skipped) {
     workers_.Of(header.session.value())->part_of[header.sequence.value()] = step_;
   }
   EndPush(push, skipped ? Fate::kSkipped : Fate::kAccepted);
-  PushOutcome outcome = {skipped ? Disposition::kSkipped : Disposition::kAccepted, Step(step_),
-                         scenario_.options.incarnation, age, absl::nullopt};
+  PushOutcome outcome = {skipped ? Disposition::kSkipped : Disposition::kAccepted,
+                         Step(step_),
+                         scenario_.options.incarnation,
+                         age,
+                         absl::nullopt,
+                         ""};
   if (!skipped && IsComplete()) {
     outcome.disposition = Disposition::kApplied;
     outcome.step = Step(step_ + 1);

@@ -189,7 +189,7 @@ TEST(ForeignMemoryTest, AGradientThatChangesAfterItsCheckCannotMakeAStepInfinite
         (*memory)[30001] = std::numeric_limits<float>::quiet_NaN();
         const Addend addend = {&gradient, director.Count(HeaderOf(1), 0, StepTerms())};
         on_the_way ? stripe.Keep(addend) : stripe.Add(addend);
-        EXPECT_EQ(MakeOn(stripe, director, {Consistency(), {0.1}, absl::nullopt},
+        EXPECT_EQ(MakeOn(stripe, director, {Consistency(), {0.1}, nullptr, absl::nullopt},
                          {current, absl::MakeSpan(next), nullptr}),
                   absl::nullopt);
         EXPECT_THAT(next,

@@ -304,7 +304,7 @@ TEST_P(OptimizerTest, HoldsEachSlotOnce) {
   for (int step = 0; step < 3; ++step) {
     director->Load(1, 1);
     stripe->Load(sum);
-    MakeOn(*stripe, *director, {Consistency(), {0.01}, absl::nullopt},
+    MakeOn(*stripe, *director, {Consistency(), {0.01}, nullptr, absl::nullopt},
            {current, absl::MakeSpan(next), nullptr});
     expect_slots_and(3 + 1);  // and the sum, as a journal needs it
   }

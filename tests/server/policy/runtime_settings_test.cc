@@ -106,25 +106,25 @@ TEST(RuntimeSettingsTest, TheFirstPolicyInSyncHasTheOrderOfRanks) {
 
 TEST(RuntimeSettingsTest, TheLearningRateIsTheOptimizersTimesTheSchedule) {
   const RuntimeSettings settings(Of(ConsistencyMode::kSync), Halving());
-  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(0)), 8);
-  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(3)), 1);
+  EXPECT_EQ(settings.LearningRate(Sgd(8), nullptr, Step(0)), 8);
+  EXPECT_EQ(settings.LearningRate(Sgd(8), nullptr, Step(3)), 1);
 }
 
 TEST(RuntimeSettingsTest, ANewLearningRateWaitsAndThenIsScheduledAsTheOldOne) {
   RuntimeSettings settings(Of(ConsistencyMode::kSync), Halving());
   EXPECT_THAT(settings.Propose(Sgd(8), 24), IsOk());
-  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(1)), 4);
+  EXPECT_EQ(settings.LearningRate(Sgd(8), nullptr, Step(1)), 4);
   EXPECT_FALSE(settings.Adopt());  // no new policy
-  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(1)), 12);
+  EXPECT_EQ(settings.LearningRate(Sgd(8), nullptr, Step(1)), 12);
   EXPECT_FALSE(settings.Adopt());
-  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(2)), 6);
+  EXPECT_EQ(settings.LearningRate(Sgd(8), nullptr, Step(2)), 6);
 }
 
 TEST(RuntimeSettingsTest, TakeALearningRateOfZero) {
   RuntimeSettings settings = Constant();
   EXPECT_THAT(settings.Propose(Sgd(8), 0), IsOk());
   settings.Adopt();
-  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(0)), 0);
+  EXPECT_EQ(settings.LearningRate(Sgd(8), nullptr, Step(0)), 0);
 }
 
 // A model without a group at the first rate, and one group at each of the other rates.
@@ -136,24 +136,24 @@ OptimizerConfig Grouped(double learning_rate, const std::vector<double>& groups)
 
 TEST(RuntimeSettingsTest, TheScheduleMultipliesEachGroupsOwnRate) {
   const RuntimeSettings settings(Of(ConsistencyMode::kSync), Halving());
-  EXPECT_THAT(settings.LearningRates(Sgd(8), Step(1)), ElementsAre(4));
-  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 0}), Step(0)), ElementsAre(8, 2, 0));
-  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 0}), Step(1)), ElementsAre(4, 1, 0));
+  EXPECT_THAT(settings.LearningRates(Sgd(8), nullptr, Step(1)), ElementsAre(4));
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 0}), nullptr, Step(0)), ElementsAre(8, 2, 0));
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 0}), nullptr, Step(1)), ElementsAre(4, 1, 0));
 }
 
 TEST(RuntimeSettingsTest, ANewLearningRateTakesTheGroupsAlongInProportion) {
   RuntimeSettings settings(Of(ConsistencyMode::kSync), Halving());
   EXPECT_THAT(settings.Propose(Grouped(8, {2, 8}), 4), IsOk());
   settings.Adopt();
-  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 8}), Step(0)), ElementsAre(4, 1, 4));
-  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 8}), Step(1)), ElementsAre(2, 0.5, 2));
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 8}), nullptr, Step(0)), ElementsAre(4, 1, 4));
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 8}), nullptr, Step(1)), ElementsAre(2, 0.5, 2));
 }
 
 TEST(RuntimeSettingsTest, ANewLearningRateInPlaceOfZeroLeavesTheGroupsTheirs) {
   RuntimeSettings settings = Constant();
   EXPECT_THAT(settings.Propose(Grouped(0, {2, 0}), 4), IsOk());
   settings.Adopt();
-  EXPECT_THAT(settings.LearningRates(Grouped(0, {2, 0}), Step(0)), ElementsAre(4, 2, 4));
+  EXPECT_THAT(settings.LearningRates(Grouped(0, {2, 0}), nullptr, Step(0)), ElementsAre(4, 2, 4));
 }
 
 TEST(RuntimeSettingsTest, RefuseALearningRateThatWouldMakeAGroupsAbsurd) {
@@ -172,13 +172,13 @@ TEST(RuntimeSettingsTest, RefuseALearningRateOutOfItsDomain) {
     EXPECT_THAT(settings.Propose(Sgd(8), rate),
                 IsError(Reason::kBadArgument, HasSubstr(absl::StrCat("learning rate is ", rate))));
     settings.Adopt();
-    EXPECT_EQ(settings.LearningRate(Sgd(8), Step(0)), 8);
+    EXPECT_EQ(settings.LearningRate(Sgd(8), nullptr, Step(0)), 8);
   }
 }
 
 TEST(RuntimeSettingsTest, WorkersThatAverageHaveTheirOwnLearningRates) {
   RuntimeSettings settings = Constant();
-  EXPECT_EQ(settings.LearningRate({AveragingOptions()}, Step(0)), 0);
+  EXPECT_EQ(settings.LearningRate({AveragingOptions()}, nullptr, Step(0)), 0);
   EXPECT_THAT(settings.Propose({AveragingOptions()}, 0.5),
               IsError(Reason::kBadArgument, HasSubstr("apply their own optimizers")));
 }

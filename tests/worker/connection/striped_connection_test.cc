@@ -182,7 +182,7 @@ TEST_F(StripedConnectionTest, PartsOfAPushMayComeInAnyOrder) {
            {900, 100}, {0, 1}, {1, 62}, {63, 2}, {65, 600}, {665, 0}, {665, 235}}) {
     EXPECT_TRUE(push->Send(part.first, gradient.Part(part.first, part.second)));
   }
-  EXPECT_THAT(push->Finish({32, 0.5F, nullptr}), IsOk());
+  EXPECT_THAT(push->Finish({32, 0.5F, nullptr, nullptr, absl::nullopt}), IsOk());
   EXPECT_TRUE(Joined() == Counting(1000));
   for (const FakeServer& server : servers_) {
     EXPECT_EQ(server.summary.samples, 32u);

@@ -51,7 +51,7 @@ class SluiceSide final : public OptimizerSide {
         director_(layout, {options}, Stripes(layout.size(), 1)),
         stripe_(layout, {options}, Stripes(layout.size(), 1), 0, pool_),
         gradient_(Staged(gradient, layout)),
-        terms_({Consistency(), {LearningRateOf(options)}, absl::nullopt}),
+        terms_({Consistency(), {LearningRateOf(options)}, nullptr, absl::nullopt}),
         current_(FloatBuffer::Zeroed(layout.size())),
         next_(layout.size()) {}
 

@@ -94,7 +94,7 @@ TEST_F(StripedStreamsTest, AServerThatGoesEndsAPushThatIsHalfSent) {
   }
   worlds_.world(2).Stop();
   push->Send(kSize / 2, vector_.Part(kSize / 2, kSize - kSize / 2));
-  EXPECT_THAT(push->Finish({1, 0.5F, nullptr}),
+  EXPECT_THAT(push->Finish({1, 0.5F, nullptr, nullptr, absl::nullopt}),
               HasCode(kUnavailable, HasSubstr("server 2 of 3 at 2: ")));
   EXPECT_EQ(worlds_.world(0).Counters(), "1 received: 1 aborted");
   EXPECT_TRUE(worlds_.world(1).Await([&] { return !InProgress(1); }));
