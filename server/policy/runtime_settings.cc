@@ -13,8 +13,11 @@ namespace {
 double Changed(double own, double usual, absl::optional<double> set) {
   if (!set.has_value()) return own;
   if (own == usual) return *set;
-  return usual == 0 || own == 0 ? own : std::min(own * (*set / usual), kLargestLearningRate);
+  return usual == 0 || own == 0 ? own : own * (*set / usual);
 }
+
+// Propose() has checked the rates of the optimizer, and nobody those of a program in proportion.
+double Bounded(double rate) { return std::min(rate, kLargestLearningRate); }
 
 absl::Status CheckLearningRate(absl::string_view whose, double learning_rate) {
   if (IsIn(OptionDomain::kLearningRate, learning_rate)) return absl::OkStatus();
@@ -60,7 +63,8 @@ double RuntimeSettings::BaseLearningRate(const OptimizerConfig& optimizer) const
 double RuntimeSettings::LearningRate(const OptimizerConfig& optimizer, const SharedOptions& changed,
                                      Step step) const {
   const double own = LearningRateOf(OptionsOf(optimizer, changed, 0));
-  return Changed(own, LearningRateOf(optimizer.options), learning_rate_) * schedule_.FactorAt(step);
+  return Bounded(Changed(own, LearningRateOf(optimizer.options), learning_rate_)) *
+         schedule_.FactorAt(step);
 }
 
 std::vector<double> RuntimeSettings::LearningRates(const OptimizerConfig& optimizer,
@@ -69,7 +73,7 @@ std::vector<double> RuntimeSettings::LearningRates(const OptimizerConfig& optimi
   rates.reserve(RatesOf(optimizer));
   const double usual = LearningRateOf(optimizer.options);
   const auto add = [&](const OptimizerOptions& options) {
-    rates.push_back(Changed(LearningRateOf(options), usual, learning_rate_) *
+    rates.push_back(Bounded(Changed(LearningRateOf(options), usual, learning_rate_)) *
                     schedule_.FactorAt(step));
   };
   for (uint32_t group = 0; group <= optimizer.groups.size(); ++group) {

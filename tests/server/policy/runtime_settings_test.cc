@@ -156,6 +156,17 @@ TEST(RuntimeSettingsTest, ANewLearningRateInPlaceOfZeroLeavesTheGroupsTheirs) {
   EXPECT_THAT(settings.LearningRates(Grouped(0, {2, 0}), nullptr, Step(0)), ElementsAre(4, 2, 4));
 }
 
+TEST(RuntimeSettingsTest, ChangeTheRatesOfAProgramInProportionUpToTheLargest) {
+  RuntimeSettings settings = Constant();
+  const auto changed = [](double rate) { return ShareOptions({{1, SgdOptions{rate}}}); };
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2}), changed(3), Step(0)), ElementsAre(8, 3));
+  EXPECT_THAT(settings.Propose(Grouped(8, {2}), 16), IsOk());
+  settings.Adopt();
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2}), changed(3), Step(0)), ElementsAre(16, 6));
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2}), changed(9e5), Step(0)),
+              ElementsAre(16, kLargestLearningRate));
+}
+
 TEST(RuntimeSettingsTest, RefuseALearningRateThatWouldMakeAGroupsAbsurd) {
   RuntimeSettings settings = Constant();
   EXPECT_THAT(settings.Propose(Grouped(0.01, {1, 100}), 100),

@@ -138,12 +138,12 @@ TEST(GrpcConnectionTest, StatesItsRevisionOfTheProtocol) {
   ServerWorld world(Sync(1));
   GrpcConnectionOptions options;
   options.address = world.address().ToString();
-  options.revisions.newest = 4;
+  options.revisions.newest = 5;
   const auto connection = ConnectOverGrpc(options);
   ASSERT_THAT(connection, IsOk());
   EXPECT_THAT((*connection)->Join(WorkerRequest("a")),
               IsError(Reason::kVersionMismatch,
-                      AllOf(HasSubstr("speaks revision 4"), HasSubstr("upgrade the server"))));
+                      AllOf(HasSubstr("speaks revision 5"), HasSubstr("upgrade the server"))));
 }
 
 // The largest vector that such a connection pushes and pulls in one call, of a few sizes.
