@@ -31,9 +31,9 @@ double DecayAt(size_t element, const std::shared_ptr<const RunningMeans>& means)
 
 void StepModel::Enter(ModelContribution contribution, absl::Time now) {
   if (!since_.has_value()) since_ = now;
-  const bool decides = !lowest_.has_value() || !(*lowest_ < contribution.rank());
-  if (!contribution.skipped && decides) {
-    lowest_ = contribution.rank();
+  const auto rank = std::make_pair(contribution.index, contribution.worker);
+  if (!contribution.skipped && (!lowest_.has_value() || rank <= *lowest_)) {
+    lowest_ = rank;
     options_ = contribution.options;
   }
   entered_.push_back(std::move(contribution));

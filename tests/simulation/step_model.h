@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -78,7 +79,7 @@ class StepModel {
   const Layout layout_;
   std::vector<ModelContribution> entered_;
   absl::optional<absl::Time> since_;
-  absl::optional<ModelRank> lowest_;
+  absl::optional<std::pair<uint32_t, std::string>> lowest_;  // index and name
   SharedOptions options_, latest_;
   Values tolerance_;
 };
