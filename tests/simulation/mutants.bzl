@@ -28,7 +28,7 @@ MUTANTS = {
     "expected_workers_not_awaited_again": ("membership", "if (sessions_.census().open(SessionRole::kWorker) == 0) started_ = over;", "(void)over;"),
     "fewer_answers_kept": ("state", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
     "fifth_push_waits": ("admission", "found->second < kMostWaiting", "found->second <= kMostWaiting"),
-    "gone_workers_keep_their_index": ("membership", "[[if (record.alive()) ]]taken.insert(record.index);", ""),
+    "gone_workers_keep_their_index": ("membership", "if ([[record.alive()]]) taken.insert(record.index);", "true"),
     "held_up_pulls_not_judged_again": ("admission", "due_.insert(awaiting_step_.begin(), awaiting_step_.end());", ""),
     "going_on_waits_for_nobody": ("membership", "options_.goes_on && [[knows_all]]", "(knows_all || true)"),
     "have_step_ignored": ("admission", "request.have_step == context.step", "request.have_step.has_value()"),
@@ -61,7 +61,7 @@ MUTANTS = {
     "step_grows_by_two": ("admission", "Restore(number_.Next());", "Restore(number_.Next().Next());"),
     "stop_ends_leases": ("shard", "not_run_ += std::max(now - read_ - longest_, absl::ZeroDuration());", ""),
     "successor_changes_rank": ("membership", "[[request.index.value_or(it->second.index) == it->second.index]];", "true"),
-    "successor_takes_lowest_index": ("membership", "[[it != records_.end() && it->second.alive() && it->second.role == request.role]];", "returns && it->second.alive() && it->second.role == request.role"),
+    "successor_takes_lowest_index": ("membership", "(returns || [[it->second.joined || !SharesPart(records_, it->second, launched_)]])", "false"),
     "successor_waits_a_step": ("shard", "[[roster_.sessions().TakesOver(request)]] ||", "false"),
     # Several servers.
     "added_in_another_order": ("replica", "if (!last || journal_ != nullptr) return model_->Add(*push, weight);", "static thread_local std::unique_ptr<PendingPush> held; static thread_local GradientWeight other; if (!last && held == nullptr) { held = std::move(push); other = weight; return; } if (held != nullptr) { model_->Add(*push, weight); if (!last) { model_->Add(*held, other); held = nullptr; return; } model_->Keep(*held, other); last_ = std::move(held); return; }"),
