@@ -938,7 +938,6 @@ TEST_F(RemoteOptimizerTest, FourLocalStepsAreThoseOfALoopByHand) {
   }
 }
 
-// The local steps on the server's parameters of step s have the factor of s.
 TEST_F(RemoteOptimizerTest, ASchedulerOfTorchHoldsForLocalSteps) {
   JobWorld world(Sync(1));
   Weights weights({8});
@@ -954,6 +953,7 @@ TEST_F(RemoteOptimizerTest, ASchedulerOfTorchHoldsForLocalSteps) {
   EXPECT_THAT(weights.w(), ElementsAre(FloatEq(8 - 1 - 1 - 0.5 - 0.25)));
 }
 
+// The local steps on the server's parameters of step s have the factor of s.
 TEST_F(RemoteOptimizerTest, LocalStepsFollowTheServersSchedule) {
   ShardOptions server = Sync(1);
   server.schedule.warmup_steps = 2;
