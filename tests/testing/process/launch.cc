@@ -170,6 +170,11 @@ absl::Status WaitForObserver(const std::string& address) {
   return WaitForState(address, [](const v1::ServerState& state) { return state.observers() > 0; });
 }
 
+absl::Status WaitForStep(const std::string& address, uint64_t steps) {
+  return WaitForState(address,
+                      [steps](const v1::ServerState& state) { return state.step() >= steps; });
+}
+
 absl::StatusOr<uint64_t> StepOf(const std::string& address) {
   v1::ServerState state;
   const absl::Status looked = Inspection(address).GetServerState(&state);

@@ -58,6 +58,9 @@ absl::Status WaitForAccepted(const std::string& address, uint64_t pushes);
 // Waits until an observer has joined the server at `address`.
 absl::Status WaitForObserver(const std::string& address);
 
+// Waits until the server at `address` has made `steps` steps. The first one waits for all workers.
+absl::Status WaitForStep(const std::string& address, uint64_t steps);
+
 // The current step of the server at `address`.
 absl::StatusOr<uint64_t> StepOf(const std::string& address);
 

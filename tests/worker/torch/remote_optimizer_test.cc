@@ -41,7 +41,6 @@ using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
-using ::testing::Pointwise;
 
 using Options = torch::optim::SGDOptions;
 
