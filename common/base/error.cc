@@ -49,6 +49,8 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kJournalStopped, absl::StatusCode::kResourceExhausted, "JOURNAL_STOPPED"},
     {Reason::kNotFound, absl::StatusCode::kNotFound, "NOT_FOUND"},
     {Reason::kNotFirstServer, absl::StatusCode::kFailedPrecondition, "NOT_FIRST_SERVER"},
+    {Reason::kStateWanted, absl::StatusCode::kFailedPrecondition, "STATE_WANTED"},
+    {Reason::kNoState, absl::StatusCode::kFailedPrecondition, "NO_STATE"},
     {Reason::kDraining, absl::StatusCode::kUnavailable, "DRAINING"},
     {Reason::kDiverged, absl::StatusCode::kFailedPrecondition, "DIVERGED"},
 };

@@ -47,6 +47,8 @@ enum class Reason {
   kJournalStopped,
   kNotFound,
   kNotFirstServer,
+  kStateWanted,
+  kNoState,
   kDraining,
   kDiverged,
 };

@@ -42,6 +42,7 @@ struct CheckpointContents {
   // of several servers names its own in its stripe's file.
   std::vector<RowFile> row_files;
   uint64_t row_steps = 0;
+  bool has_model = true;  // false: of a job whose workers have it, and these are a mean gradient
 };
 
 }  // namespace sluice

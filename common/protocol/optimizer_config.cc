@@ -72,10 +72,9 @@ absl::Status CheckTables(const OptimizerConfig& config) {
   return absl::OkStatus();
 }
 
-// LAMB needs the norm of a whole tensor, and averaging the parameters of each worker.
+// LAMB needs the norm of a whole tensor, and a worker that steps itself has no rows.
 absl::Status CheckWorksOnRows(const OptimizerOptions& options, absl::string_view table) {
-  if (!std::holds_alternative<LambOptions>(options) &&
-      !std::holds_alternative<AveragingOptions>(options)) {
+  if (!std::holds_alternative<LambOptions>(options) && !WorkersStep(options)) {
     return absl::OkStatus();
   }
   return MakeError(
@@ -157,9 +156,9 @@ const OptimizerOptions& OptionsFor(const OptimizerConfig& config, absl::string_v
 absl::Status Validate(const OptimizerConfig& config) {
   const absl::Status options = Validate(config.options);
   if (!options.ok()) return options;
-  if (std::holds_alternative<AveragingOptions>(config.options) && !config.groups.empty()) {
+  if (WorkersStep(config.options) && !config.groups.empty()) {
     return MakeError(Reason::kBadOptimizer,
-                     absl::StrCat("averaging has ", config.groups.size(),
+                     absl::StrCat(OptimizerTitle(config.options), " has ", config.groups.size(),
                                   " groups of parameters, expected none: the workers' own "
                                   "optimizers may have some"));
   }
@@ -235,10 +234,11 @@ const OptimizerOptions& OptionsOf(const OptimizerConfig& config, const SharedOpt
 
 absl::Status CheckChanged(const OptimizerConfig& job, const SharedOptions& changed) {
   if (changed == nullptr || changed->groups().empty()) return absl::OkStatus();
-  if (std::holds_alternative<AveragingOptions>(job.options)) {
-    return MakeError(Reason::kBadOptimizer,
-                     "the options of averaging have changed, expected none to: the workers' own "
-                     "optimizers have those that change");
+  if (WorkersStep(job.options)) {
+    return MakeError(
+        Reason::kBadOptimizer,
+        absl::StrCat("the options of ", OptimizerTitle(job.options), " have changed, expected ",
+                     "none to: the workers' own optimizers have those that change"));
   }
   const uint32_t last = changed->groups().rbegin()->first;
   if (last > job.groups.size()) {

@@ -102,10 +102,17 @@ std::vector<SlotInfo> SlotsOf(const OptimizerOptions& options) {
   return std::visit([](const auto& own) { return own.slots(); }, options);
 }
 
+bool WorkersStep(const OptimizerOptions& options) {
+  return std::holds_alternative<AveragingOptions>(options) ||
+         std::holds_alternative<MeanGradientOptions>(options);
+}
+
 double LearningRateOf(const OptimizerOptions& options) {
   return std::visit(
       [](const auto& own) -> double {
-        if constexpr (std::is_same_v<std::decay_t<decltype(own)>, AveragingOptions>) {
+        using Own = std::decay_t<decltype(own)>;
+        if constexpr (std::is_same_v<Own, AveragingOptions> ||
+                      std::is_same_v<Own, MeanGradientOptions>) {
           return 0;
         } else {
           return own.learning_rate;

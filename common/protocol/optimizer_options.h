@@ -38,7 +38,10 @@ std::vector<OptionRef> OptionsOf(OptimizerOptions& options);
 // Returns the slots that the server stores for `options`, in a fixed order.
 std::vector<SlotInfo> SlotsOf(const OptimizerOptions& options);
 
-// 0 for averaging: the workers have the learning rate.
+// Whether the workers step with optimizers of their own: averaging, and the mean gradient.
+bool WorkersStep(const OptimizerOptions& options);
+
+// 0 if WorkersStep(): they have the learning rate.
 double LearningRateOf(const OptimizerOptions& options);
 
 // OK, or BAD_OPTIMIZER naming the first option that is outside its domain.

@@ -123,6 +123,15 @@ struct LambOptions {
   std::vector<SlotInfo> slots() const { return {{"exp_avg"}, {"exp_avg_sq"}}; }
 };
 
+// No optimizer: a step's parameters are its mean gradient, and the workers, which have the model,
+// step with optimizers of their own.
+struct MeanGradientOptions {
+  static constexpr OptimizerNames kNames = {"mean_gradient", "the mean gradient"};
+
+  std::vector<OptionRef> options() { return {}; }
+  std::vector<SlotInfo> slots() const { return {}; }
+};
+
 // Periodic and elastic averaging. A worker takes `local_steps` steps with an optimizer of its own,
 // then pushes its parameters. A step of the server moves its parameters towards the mean of these,
 // with a momentum of its own ("outer" in the words of Douillard et al. 2023, DiLoCo).
@@ -142,8 +151,9 @@ struct AveragingOptions {
   std::vector<SlotInfo> slots() const { return {{"momentum_buffer", outer_momentum != 0}}; }
 };
 
-using OptimizerOptions = std::variant<SgdOptions, AdamOptions, AdamWOptions, AdagradOptions,
-                                      RmsPropOptions, LambOptions, AveragingOptions>;
+using OptimizerOptions =
+    std::variant<SgdOptions, AdamOptions, AdamWOptions, AdagradOptions, RmsPropOptions, LambOptions,
+                 MeanGradientOptions, AveragingOptions>;
 
 }  // namespace sluice
 

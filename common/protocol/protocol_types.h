@@ -153,10 +153,11 @@ struct PullRequest {
 struct PullHeader {
   Step step;
   Incarnation incarnation;
-  bool not_modified = false;  // the worker has this step already; no chunks follow
-  bool inconsistent = false;  // chunks may be of later steps (AsySG-InCon)
-  double learning_rate = 0;   // of that step; 0 if workers have optimizers of their own
-  bool last = false;          // for observers: no step will follow
+  bool not_modified = false;     // the worker has this step already; no chunks follow
+  bool inconsistent = false;     // chunks may be of later steps (AsySG-InCon)
+  double learning_rate = 0;      // of that step; 0 if workers have optimizers of their own
+  bool last = false;             // for observers: no step will follow
+  uint64_t optimizer_steps = 0;  // up to that step: those that have changed the parameters
 };
 
 // An event of a job, which open sessions are told.

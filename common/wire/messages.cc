@@ -74,11 +74,10 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
   auto layout = FromProto(message.layout());
   if (!layout.ok()) return layout.status();
   request.layout = *std::move(layout);
-  if (request.role == SessionRole::kObserver) return request;
   const auto optimizer = FromProto(message.optimizer());
-  if (!optimizer.ok()) return optimizer.status();
-  request.optimizer = *optimizer;
-  return request;
+  if (optimizer.ok()) request.optimizer = *optimizer;
+  if (optimizer.ok() || request.role == SessionRole::kObserver) return request;
+  return optimizer.status();
 }
 
 v1::SharedMemory ToProto(const SharedMemoryName& name) {
@@ -241,6 +240,7 @@ v1::PullHeader ToProto(const PullHeader& header) {
   message.set_inconsistent(header.inconsistent);
   message.set_learning_rate(header.learning_rate);
   message.set_last(header.last);
+  message.set_optimizer_steps(header.optimizer_steps);
   return message;
 }
 
@@ -252,6 +252,7 @@ PullHeader FromProto(const v1::PullHeader& message) {
   header.inconsistent = message.inconsistent();
   header.learning_rate = message.learning_rate();
   header.last = message.last();
+  header.optimizer_steps = message.optimizer_steps();
   return header;
 }
 

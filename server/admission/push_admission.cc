@@ -197,7 +197,7 @@ void PushAdmission::Hold(Step step, Held held, Completions* completions) {
 void PushAdmission::FailHeldAnswers(const absl::Status& why, Completions* completions) {
   if (!durable_.has_value()) return;
   journal_closed_ = why;
-  FailHeld(why, completions);
+  FailHeld(why, absl::nullopt, completions);
 }
 
 void PushAdmission::FailAll(const absl::Status& why, Completions* completions) {
@@ -206,14 +206,20 @@ void PushAdmission::FailAll(const absl::Status& why, Completions* completions) {
     in_flight_->Release(arrival.header.session);
     completions->Add([done = std::move(arrival.done), why] { done(why); });
   }
-  FailHeld(why, completions);
+  FailHeld(why, absl::nullopt, completions);
 }
 
-void PushAdmission::FailHeld(const absl::Status& why, Completions* completions) {
-  for (auto& entry : held_) {
-    completions->Add([tell = std::move(entry.second.tell), why] { tell(why); });
+void PushAdmission::FailHeld(const absl::Status& why, absl::optional<SessionId> session,
+                             Completions* completions) {
+  const Step coming = step_.number().Next();
+  for (auto it = held_.begin(); it != held_.end();) {
+    const auto held = it++;
+    const bool stays =
+        session.has_value() && (held->second.session != *session || held->first != coming);
+    if (stays) continue;
+    completions->Add([tell = std::move(held->second.tell), why] { tell(why); });
+    held_.erase(held);
   }
-  held_.clear();
 }
 
 // The gate has passed the push, so it belongs to the current step.

@@ -108,6 +108,11 @@ class PushAdmission {
   // later.
   void FailHeldAnswers(const absl::Status& why, Completions* completions);
 
+  // Answers with `why` the held pushes of that session for the coming step, or all that are held.
+  // They have counted: one that is repeated is held again.
+  void FailHeld(const absl::Status& why, absl::optional<SessionId> session,
+                Completions* completions);
+
   // No step is made any more: answers with `why` all pushes that are whole.
   void FailAll(const absl::Status& why, Completions* completions);
 
@@ -141,7 +146,6 @@ class PushAdmission {
   void Answer(const PushHeader& header, const PushOutcome& outcome, AnswerCallback tell,
               Completions* completions);
   void Hold(Step step, Held held, Completions* completions);
-  void FailHeld(const absl::Status& why, Completions* completions);
   absl::optional<Step> DurableWith(const PushHeader& header) const;
   void Take(Arrival arrival, Completions* completions);
   void MarkNotFinite(SessionId session);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 
@@ -16,6 +18,36 @@ constexpr uint64_t kConstantBytesPerElement = 8;
 // How many of the expected workers have no open session and are not done.
 uint32_t CountAbsent(const Census& census, uint32_t done, uint32_t expected) {
   return expected - std::min(expected, census.open(SessionRole::kWorker) + done);
+}
+
+bool HasNoModel(const OptimizerConfig& optimizer) {
+  return std::holds_alternative<MeanGradientOptions>(optimizer.options);
+}
+
+absl::Status NoModelError() {
+  return MakeError(
+      Reason::kOptimizerMismatch,
+      "the workers of this job have the model, and the server has their mean gradients "
+      "only, so nothing can be observed; evaluate in a worker");
+}
+
+// Of a worker that steps itself: whether this server suits it. The server may have been started
+// again with other options.
+absl::Status CheckMayStep(const JoinRequest& request, const ShardOptions& options) {
+  const bool goes_back = options.guards.on_divergence == DivergenceAction::kRestore;
+  if (goes_back || !options.schedule.is_constant()) {
+    return MakeError(
+        Reason::kBadOptimizer,
+        absl::StrCat(
+            "the workers of this job step themselves, and have the model, but this server ",
+            "was started with ",
+            goes_back ? "--on-divergence=restore" : "a schedule of learning rates",
+            "; start it without"));
+  }
+  if (!absl::StartsWith(request.pull_encoding, "auto")) return absl::OkStatus();
+  return MakeError(Reason::kBadOptimizer,
+                   "the workers of this job step themselves, each with the same mean, and "
+                   "--pull-encoding=auto may give each another one; name an encoding");
 }
 
 }  // namespace
@@ -83,9 +115,24 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
                                   "\"; if it was started again, give it the --checkpoint-dir of "
                                   "that job, else check the address"));
   }
+  const bool steps_itself = request.role == SessionRole::kWorker && HasNoModel(request.optimizer);
+  if (steps_itself) {
+    const absl::Status may = CheckMayStep(request, options_);
+    if (!may.ok()) return may;
+    // Else each would round the mean in another way.
+    if (pull_encoding_.value_or(request.pull_encoding) != request.pull_encoding) {
+      return MakeError(Reason::kOptimizerMismatch,
+                       absl::StrCat("the workers of this job step themselves, each with the same ",
+                                    "mean: the --pull-encoding is \"", Shown(request.pull_encoding),
+                                    "\", the others' is \"", *pull_encoding_, "\""));
+    }
+    pull_encoding_ = Shown(request.pull_encoding);
+  }
   if (layout_ != nullptr) {
     const absl::Status same = CheckSameLayout(*layout_, request.layout);
-    if (!same.ok() || request.role == SessionRole::kObserver) return same;
+    const bool observes = request.role == SessionRole::kObserver;
+    if (!same.ok() || (observes && !HasNoModel(*optimizer_))) return same;
+    if (observes && !HasNoModel(request.optimizer)) return NoModelError();
     return CheckSameOptimizer(*optimizer_, request.optimizer);
   }
   if (request.role == SessionRole::kObserver) {

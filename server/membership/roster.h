@@ -156,6 +156,7 @@ class Roster {
   std::shared_ptr<const Layout> layout_;
   // Never null. Describe() shares it.
   std::shared_ptr<const OptimizerConfig> optimizer_ = std::make_shared<const OptimizerConfig>();
+  absl::optional<std::string> pull_encoding_;  // of workers that step themselves
   uint32_t launched_workers_;
   std::vector<std::vector<uint64_t>> earlier_launches_;
   absl::optional<absl::Time> first_join_;

@@ -31,7 +31,7 @@ absl::Status CheckLearningRate(absl::string_view whose, double learning_rate) {
 absl::Status RuntimeSettings::Propose(const OptimizerConfig& optimizer, double learning_rate) {
   const absl::Status sound = CheckLearningRate("the", learning_rate);
   if (!sound.ok()) return sound;
-  if (std::holds_alternative<AveragingOptions>(optimizer.options)) {
+  if (WorkersStep(optimizer.options)) {
     return MakeError(Reason::kBadArgument,
                      "the workers of this job apply their own optimizers; set the learning rate "
                      "there, since the server has none");

@@ -28,13 +28,9 @@ bool IsAdam(const OptimizerOptions& options) {
          std::holds_alternative<AdamWOptions>(options);
 }
 
-bool Averages(const OptimizerConfig& optimizer) {
-  return std::holds_alternative<AveragingOptions>(optimizer.options);
-}
-
 // Whether the length of a step hardly depends on the size of the gradient.
 bool Normalizes(const OptimizerConfig& optimizer) {
-  return !std::holds_alternative<SgdOptions>(optimizer.options) && !Averages(optimizer);
+  return !std::holds_alternative<SgdOptions>(optimizer.options) && !WorkersStep(optimizer.options);
 }
 
 bool AdmitsStale(const Consistency& consistency) {
@@ -53,7 +49,8 @@ std::string ReasonFor(const StalenessRules& rules, const Consistency& consistenc
                       const OptimizerConfig& optimizer) {
   const absl::string_view mode = ConsistencyModeName(consistency.mode);
   if (!AdmitsStale(consistency)) return absl::StrCat("no stale gradient counts in ", mode, " mode");
-  if (Averages(optimizer)) return "the workers push parameters, which do not become stale";
+  if (WorkersStep(optimizer.options))
+    return "the workers push parameters, which do not become stale";
   const bool automatic = consistency.gap_aware == RuleChoice::kAuto &&
                          consistency.ordered_momentum == RuleChoice::kAuto &&
                          consistency.divided_momentum == RuleChoice::kAuto;
@@ -87,6 +84,16 @@ std::string StalenessRules::ToString() const {
 }
 
 absl::Status CheckRules(const Consistency& consistency, const OptimizerConfig& optimizer) {
+  if (std::holds_alternative<MeanGradientOptions>(optimizer.options) &&
+      consistency.mode != ConsistencyMode::kSync) {
+    return MakeError(
+        Reason::kBadOptimizer,
+        absl::StrCat(
+            "the workers of this job step themselves, each with every step's mean gradient, "
+            "and mode ",
+            ConsistencyModeName(consistency.mode),
+            " lets them miss some; use --mode=sync, or an optimizer of the server's"));
+  }
   if (consistency.ordered_momentum == RuleChoice::kOn && !HasPlainMomentum(optimizer)) {
     return DoesNotFit("ordered-momentum", optimizer,
                       "SGD with a momentum between 0 and 1, without Nesterov, in every group");
@@ -95,10 +102,10 @@ absl::Status CheckRules(const Consistency& consistency, const OptimizerConfig& o
     return DoesNotFit("divided-momentum", optimizer, "adam or adamw");
   }
   constexpr absl::string_view kApplied = "an optimizer that the server applies";
-  if (consistency.gap_aware == RuleChoice::kOn && Averages(optimizer)) {
+  if (consistency.gap_aware == RuleChoice::kOn && WorkersStep(optimizer.options)) {
     return DoesNotFit("gap-aware", optimizer, kApplied);
   }
-  if (consistency.discount_stale && Averages(optimizer)) {
+  if (consistency.discount_stale && WorkersStep(optimizer.options)) {
     return DoesNotFit("discount-stale", optimizer, kApplied);
   }
   return absl::OkStatus();
@@ -106,7 +113,7 @@ absl::Status CheckRules(const Consistency& consistency, const OptimizerConfig& o
 
 StalenessRules ChooseRules(const Consistency& consistency, const OptimizerConfig& optimizer) {
   StalenessRules rules;
-  const bool slopes = AdmitsStale(consistency) && !Averages(optimizer);
+  const bool slopes = AdmitsStale(consistency) && !WorkersStep(optimizer.options);
   const auto chosen = [](RuleChoice choice, bool automatic) {
     return choice == RuleChoice::kOn || (choice == RuleChoice::kAuto && automatic);
   };

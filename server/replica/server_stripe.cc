@@ -155,6 +155,7 @@ absl::Status ServerStripe::Restore(const StripeCheckpoint& checkpoint, Step step
     first = snapshots_->Make();
   }
   first->step = step;
+  first->optimizer_steps = checkpoint.optimizer_steps;
   CopyTo(AsPiece(checkpoint.parameters->values.span()), first->values.span());
   const absl::Status rows = model_->StartRows(checkpoint.rows.get(), checkpoint.row_steps, *first);
   if (!rows.ok()) return rows;
@@ -218,6 +219,7 @@ std::shared_ptr<const Snapshot> ServerStripe::Publish() {
   absl::MutexLock lock(&mu_);
   SnapshotPair made = std::exchange(step_, {});
   if (made.next == nullptr) return nullptr;  // the leader breaks the protocol
+  made.next->optimizer_steps = model_->stripe().optimizer_steps();
   snapshots_->Publish(std::move(made.next));
   return std::move(made.current);
 }

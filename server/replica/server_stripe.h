@@ -111,8 +111,10 @@ class ServerStripe {
   // ---- Readers
 
   // See PullRelease.
-  PullResult Release(const PullHeader& header) const {
-    return {header, header.not_modified ? nullptr : latest()};
+  PullResult Release(PullHeader header) const {
+    auto snapshot = latest();
+    header.optimizer_steps = snapshot->optimizer_steps;
+    return {header, header.not_modified ? nullptr : std::move(snapshot)};
   }
   // The latest snapshot; null before the first.
   std::shared_ptr<const Snapshot> latest() const;

@@ -14,12 +14,11 @@
 #include "common/wire/chunk.h"
 #include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
+#include "server/rpc/byte_stream.h"
 #include "server/rpc/call_wait.h"
 
 namespace sluice {
 namespace {
-
-constexpr size_t kBytesOfConstantPart = kChunkElements * sizeof(float);
 
 // Each read follows the answer to the one before it. The turn and the end of the session come on
 // other threads; Answer() lets the first one end the call.
@@ -178,43 +177,17 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kAwaitsHeader;
 };
 
-// Sends the checksum, then one part after the other from where the values lie.
-class PullConstantsStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+class PullConstantsStream final : public ByteStream {
  public:
-  PullConstantsStream(std::shared_ptr<const ConstantValues> values, Shard& shard)
-      : values_(std::move(values)), left_(values_->bytes), shard_(shard) {}
+  explicit PullConstantsStream(Shard& shard) : ByteStream(shard.wire_bytes()) {}
 
-  void OnWriteDone(bool ok) override {
-    if (ok) {
-      SendNext();
-    } else {
-      Finish(grpc::Status::CANCELLED);
-    }
-  }
-
-  void Start() {
+  void Start(const std::shared_ptr<const ConstantValues>& values) {
     v1::PullConstantsResponse first;
-    first.set_checksum(values_->checksum);
-    message_ = EncodeMessage(first);
-    StartWrite(&message_);
+    first.set_checksum(values->checksum);
+    Send(EncodeMessage(first), v1::PullConstantsResponse::kDataFieldNumber, values->bytes, values);
   }
 
   void OnDone() override { delete this; }
-
- private:
-  void SendNext() {
-    if (left_.empty()) return Finish(grpc::Status::OK);
-    message_ = EncodeBytes(v1::PullConstantsResponse::kDataFieldNumber,
-                           left_.substr(0, kBytesOfConstantPart), values_);
-    left_.remove_prefix(std::min(left_.size(), kBytesOfConstantPart));
-    shard_.wire_bytes().AddSent(message_.Length());
-    StartWrite(&message_);
-  }
-
-  const std::shared_ptr<const ConstantValues> values_;
-  absl::string_view left_;
-  Shard& shard_;
-  grpc::ByteBuffer message_;
 };
 
 }  // namespace
@@ -250,8 +223,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullConstants(SessionId session
   if (values == nullptr) {  // of a model without constants
     values = std::make_shared<const ConstantValues>(ConstantValues{"", Checksum("")});
   }
-  auto* const stream = new PullConstantsStream(std::move(values), shard);
-  stream->Start();
+  auto* const stream = new PullConstantsStream(shard);
+  stream->Start(values);
   return stream;
 }
 

@@ -20,6 +20,7 @@
 #include "server/rpc/push.h"
 #include "server/rpc/push_pull.h"
 #include "server/rpc/session_resources.h"
+#include "server/rpc/state.h"
 #include "server/rpc/turns.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
@@ -37,8 +38,11 @@ using RawParameterServer = Rpc::WithRawCallbackMethod_InitializeParams<
                 Rpc::WithRawCallbackMethod_Join<Rpc::WithRawCallbackMethod_JoinInParts<
                     Rpc::WithRawCallbackMethod_OfferConstants<
                         Rpc::WithRawCallbackMethod_PullConstants<
-                            Rpc::WithRawCallbackMethod_Heartbeat<
-                                Rpc::WithRawCallbackMethod_Leave<Rpc::Service>>>>>>>>>>>>>;
+                            Rpc::WithRawCallbackMethod_PullState<
+                                Rpc::WithRawCallbackMethod_OfferState<
+                                    Rpc::WithRawCallbackMethod_Heartbeat<
+                                        Rpc::WithRawCallbackMethod_Leave<
+                                            Rpc::Service>>>>>>>>>>>>>>>;
 
 template <typename Request>
 absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
@@ -100,6 +104,13 @@ class GrpcStripeService : public RawParameterServer {
   grpc::ServerWriteReactor<Bytes>* PullConstants(Context* /*context*/,
                                                  const Bytes* /*request*/) override {
     return Refuse<grpc::ServerWriteReactor<Bytes>>();
+  }
+  grpc::ServerWriteReactor<Bytes>* PullState(Context* /*context*/,
+                                             const Bytes* /*request*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>();
+  }
+  grpc::ServerReadReactor<Bytes>* OfferState(Context* /*context*/, Bytes* /*response*/) override {
+    return Refuse<grpc::ServerReadReactor<Bytes>>();
   }
   grpc::ServerUnaryReactor* Heartbeat(Context* /*context*/, const Bytes* /*request*/,
                                       Bytes* /*response*/) override {
@@ -181,6 +192,19 @@ class GrpcParameterService final : public GrpcStripeService {
     const absl::Status allowed = CheckMayUse(*context, session, resources().owners);
     if (!allowed.ok()) return new Refused(allowed);
     return ServePullConstants(session, *resources().constants, shard_);
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullState(CallbackServerContext* /*context*/,
+                                                        const grpc::ByteBuffer* bytes) override {
+    using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
+    const auto request = Decode<v1::PullStateRequest>(*bytes);
+    if (!request.ok()) return new Refused(request.status());
+    return ServePullState(*request, shard_);
+  }
+
+  grpc::ServerReadReactor<grpc::ByteBuffer>* OfferState(CallbackServerContext* /*context*/,
+                                                        grpc::ByteBuffer* response) override {
+    return ServeOfferState(response, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushPull(CallbackServerContext* context,

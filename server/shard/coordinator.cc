@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/memory/memory.h"
@@ -69,6 +70,7 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
       settings_(options.consistency, options.schedule),
       roster_(options, std::move(owner)),
       pulls_(options.incarnation, std::move(release)),
+      states_(options.lease),
       step_(settings_, roster_, pulls_, running_),
       admission_(options, settings_, incarnations_, roster_, step_, running_),
       watch_({options_, settings_, rules_, roster_, step_, admission_}) {}
@@ -79,7 +81,8 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
                                           Completions* completions) {
   if (draining()) return serving_;
   const bool opens = !has_model();
-  if (opens && request.role == SessionRole::kWorker) {
+  const bool steps_itself = std::holds_alternative<MeanGradientOptions>(request.optimizer.options);
+  if ((opens || steps_itself) && request.role == SessionRole::kWorker) {
     const absl::Status fits = CheckRules(settings_.consistency(), request.optimizer);
     if (!fits.ok()) return fits;
   }
@@ -189,6 +192,7 @@ void Coordinator::NoteWhoIsServed(bool silent) {
     const std::vector<SessionId> holders = step_.Holders(step_.Progress());
     served.insert(served.end(), holders.begin(), holders.end());
   }
+  for (const SessionId session : states_.Served()) served.push_back(session);
   for (const SessionId session : served) roster_.sessions().NoteServed(session, before, now);
 }
 
@@ -324,6 +328,13 @@ void Coordinator::Settle(Completions* completions) {
 
 void Coordinator::ServePulls(Completions* completions) {
   const std::vector<SessionId> changed = roster_.sessions().TakeChanged();
+  states_.Note(changed, roster_.sessions(), step_.number());
+  const absl::optional<SessionId> asked =
+      states_.Settle(serving_, roster_.sessions(), step_.number(), running_.Now(), completions);
+  if (asked.has_value()) {
+    pulls_.NoteSession(*asked);
+    admission_.FailHeld(StateRequests::WantedError(), *asked, completions);
+  }
   if (pulls_.size() == 0) return;
   const StepProgress progress = step_.Progress();
   for (const SessionId session : changed) pulls_.NoteSession(session);
@@ -345,6 +356,7 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
   if (draining() && (!observes || suspended())) return serving_;
   if (!found.ok()) return found.status();
   const SessionRecord& record = **found;
+  if (states_.Wants(request.session)) return StateRequests::WantedError();
   // An observer does not wait for a step that will never be applied, but for one that is complete.
   if (observes && ends()) {
     return settings_.policy().Completes(progress) ? PullTurn::kAwaitsStep : PullTurn::kNow;
@@ -407,7 +419,10 @@ NextAction Coordinator::DecideNext(Completions* completions) {
         settings_.LearningRates(*roster_.optimizer(), options.changed, step_.number());
     action.terms.clip_norm = Smaller(options_.guards.clip_norm, options.clip_norm);
   }
-  if (action.apply && options_.on_span != nullptr) action.waited = SinceFirstGradient();
+  const absl::optional<absl::Time> first = step_.contributions().since();
+  if (action.apply && options_.on_span != nullptr && first.has_value()) {
+    action.waited = running_.Now() - *first;
+  }
   // A step that is still to be applied must come before the end of training.
   if (action.idle() && BeginsToSaveEnd()) {
     action.checkpoint = action.saves_end = true;
@@ -437,11 +452,6 @@ void Coordinator::OnEndSaved(const absl::StatusOr<Step>& saved) {
   if (end_ != End::kSaving) return;
   if (!saved.ok()) return ForgetEnd();
   end_ = *saved == step_.number() ? End::kSaved : End::kUnsaved;
-}
-
-absl::Duration Coordinator::SinceFirstGradient() const {
-  const absl::optional<absl::Time> first = step_.contributions().since();
-  return first.has_value() ? running_.Now() - *first : absl::ZeroDuration();
 }
 
 void Coordinator::AdoptSettings(Completions* completions) {

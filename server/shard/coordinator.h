@@ -1,7 +1,8 @@
 // Makes all decisions of a shard and none of its arithmetic: who takes part, which pushes count,
 // when a step is complete, which workers may continue, and when the operator's changes take effect.
 //
-// It is a deterministic state machine that owns Roster, PushAdmission, CurrentStep and PullQueue.
+// It is a deterministic state machine that owns Roster, PushAdmission, CurrentStep, PullQueue and
+// StateRequests.
 // It has no thread, no lock and no clock of its own. JobState owns it, and the mutex with which it
 // is called. Shard, PushCalls and StepLoop report each event. StepLoop asks DecideNext() for work,
 // does the work outside the mutex, and reports the result. A method that takes Completions adds the
@@ -24,6 +25,7 @@
 #include "server/admission/gate.h"
 #include "server/admission/pull_queue.h"
 #include "server/admission/push_admission.h"
+#include "server/admission/state_requests.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/step_norms.h"
 #include "server/membership/roster.h"
@@ -140,6 +142,7 @@ class Coordinator {
   void CountReceived(uint64_t bytes) { bytes_received_ += bytes; }
 
   ShardStatus Describe() const;
+  StateRequests& states() { return states_; }  // DecideNext() follows each change
   Step step() const { return step_.number(); }
   const Roster& roster() const { return roster_; }
   const StalenessRules& staleness_rules() const { return rules_; }
@@ -151,7 +154,6 @@ class Coordinator {
   void RestoreSettings(const Consistency& consistency, absl::optional<double> learning_rate);
   void AdoptSettings(Completions* completions);
   bool BeginsToSaveEnd();
-  absl::Duration SinceFirstGradient() const;  // of the current step; 0 without any
   void NoteWhoIsServed(bool silent);
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
@@ -176,6 +178,7 @@ class Coordinator {
   RuntimeSettings settings_;
   Roster roster_;
   PullQueue pulls_;
+  StateRequests states_;
   CurrentStep step_;
   PushAdmission admission_;
   absl::Status serving_;  // OK, or the error for all who come while the server goes down

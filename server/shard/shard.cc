@@ -35,7 +35,8 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
              return stripe().Release(header);
            }),
       steps_(job_, mutable_stripe(), this->executors(), trace, on_span()),
-      pushes_(options_, job_, mutable_stripe(), this->executors(), steps_) {}
+      pushes_(options_, job_, mutable_stripe(), this->executors(), steps_),
+      states_(job_, stripe(), steps_) {}
 
 // A task may give tasks to other executors, so all of them are there until none is left.
 Shard::~Shard() { executors().Drain(); }
@@ -192,7 +193,19 @@ ShardStatus Shard::Describe() const {
   state.traffic.wire_bytes_sent = wire_bytes().sent();
   state.traffic.received_by_transform = wire_bytes().received_by_transform();
   state.traffic.sent_by_transform = wire_bytes().sent_by_transform();
-  DescribeServers(&state);
+  // The leader's own figures are those of the status.
+  state.each_server = servers_ == nullptr ? std::vector<ServerStatus>(state.servers) : servers_();
+  ServerStatus& own = state.each_server[0];
+  own.connected = true;
+  if (state.times.initialized.has_value()) own.figures.step = state.step;
+  own.figures.wire_bytes_received = state.traffic.wire_bytes_received;
+  own.figures.wire_bytes_sent = state.traffic.wire_bytes_sent;
+  own.unchanged = state.uptime;
+  const std::shared_ptr<const RowTables> tables = stripe().tables();
+  if (tables != nullptr) own.figures.tables = tables->Describe();
+  const auto servers = static_cast<uint32_t>(state.each_server.size());
+  const Stripes stripes(state.elements, servers);
+  for (uint32_t i = 0; i < servers; ++i) state.each_server[i].elements = stripes.SizeOf(i);
   return state;
 }
 
@@ -237,22 +250,6 @@ void Shard::Lead(std::vector<ReplicaLink*> links, Pump pump) {
 
 void Shard::DescribeServersWith(std::function<std::vector<ServerStatus>()> servers) {
   servers_ = std::move(servers);
-}
-
-// The leader's own figures are those of the status.
-void Shard::DescribeServers(ShardStatus* status) const {
-  std::vector<ServerStatus>& servers = status->each_server;
-  servers = servers_ == nullptr ? std::vector<ServerStatus>(status->servers) : servers_();
-  ServerStatus& own = servers[0];
-  own.connected = true;
-  if (status->times.initialized.has_value()) own.figures.step = status->step;
-  own.figures.wire_bytes_received = status->traffic.wire_bytes_received;
-  own.figures.wire_bytes_sent = status->traffic.wire_bytes_sent;
-  own.unchanged = status->uptime;
-  const std::shared_ptr<const RowTables> tables = stripe().tables();
-  if (tables != nullptr) own.figures.tables = tables->Describe();
-  const Stripes stripes(status->elements, static_cast<uint32_t>(servers.size()));
-  for (uint32_t i = 0; i < servers.size(); ++i) servers[i].elements = stripes.SizeOf(i);
 }
 
 void Shard::OnReport(uint32_t replica, const ReplicaReport& report) {

@@ -48,6 +48,7 @@
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/job_state.h"
 #include "server/shard/push_calls.h"
+#include "server/shard/state_calls.h"
 #include "server/shard/step_loop.h"
 #include "server/shard/tensor_summaries.h"
 #include "server/snapshots/snapshot_store.h"
@@ -178,6 +179,8 @@ class Shard final : public ParameterStore {
   // worker continue.
   PullId Pull(const PullRequest& request, PullCallback done) override;
   bool CancelPull(PullId id) override;
+  // Of a job whose workers have the model.
+  StateCalls& states() { return states_; }
   // zlib's CRC-32 of the bytes of all parameters, on all servers; absent if there are none. Call it
   // when the job ends: if another server does not answer within `longest`, it is absent, and no
   // step is made any more.
@@ -222,13 +225,13 @@ class Shard final : public ParameterStore {
   absl::StatusOr<Step> ChangeSettings(absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change)
       ABSL_LOCKS_EXCLUDED(job_.mu);
   absl::Status CheckRecovered(Recovery at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu);
-  void DescribeServers(ShardStatus* status) const;
   void DropPull(const PullName& name) ABSL_LOCKS_EXCLUDED(job_.mu);
 
   const ShardOptions options_;
   JobState job_;
   StepLoop steps_;
   PushCalls pushes_;
+  StateCalls states_;
   std::vector<ReplicaLink*> links_;                     // to the other servers
   std::function<std::vector<ServerStatus>()> servers_;  // or null
   Recovery recovery_ ABSL_GUARDED_BY(job_.mu) = Recovery::kDone;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -74,8 +75,11 @@ void ShardWatch::LeaveOut() {
 absl::Status ShardWatch::OnStep(const StepNorms& norms, Completions* completions) {
   StepReport report;
   report.step = shard_.step.number();
-  report.norm_before = norms.before;
-  report.norm = norms.after;
+  const OptimizerConfig& optimizer = *shard_.roster.optimizer();
+  if (!std::holds_alternative<MeanGradientOptions>(optimizer.options)) {  // gradients may grow
+    report.norm_before = norms.before;
+    report.norm = norms.after;
+  }
   report.warms_up = report.step.value() <= shard_.settings.schedule().warmup_steps;
   report = watch_.OnStep(report, CountWorkers(), [this] { return FactsForAdvice(); });
   if (VLOG_IS_ON(1)) {

@@ -18,6 +18,7 @@ struct Snapshot {
   Step step;
   FloatBuffer values;
   std::shared_ptr<const RowSnapshot> rows = nullptr;  // null if the model has no tables
+  uint64_t optimizer_steps = 0;                       // see PullHeader
 };
 
 // The memory of snapshots.

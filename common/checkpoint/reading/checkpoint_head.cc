@@ -29,6 +29,7 @@ absl::StatusOr<CheckpointContents> ContentsOf(const v1::SavedState& state) {
     contents.row_files.push_back({Step(file.step()), file.checksum()});
   }
   contents.row_steps = state.row_steps();
+  contents.has_model = !state.optimizer().has_mean_gradient();
   return contents;
 }
 

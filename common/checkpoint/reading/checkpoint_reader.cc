@@ -35,6 +35,12 @@ bool IsStripe(const ReadableFile& file) {
   return header.ok() && header->metadata.count(kStripeKey) > 0;
 }
 
+absl::Status HasNoModel(const std::string& path) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " is of a job whose workers step themselves: the server had their mean ",
+                   "gradients, and no model; use what the program has saved"));
+}
+
 absl::Status NotAPart(const std::string& path) {
   return absl::InvalidArgumentError(
       absl::StrCat(path,
@@ -69,6 +75,7 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(FileSystem& files,
   if (!contents.ok()) return InFile(place->file, contents.status());
   absl::Status sound = CheckName(place->file, contents->source);
   if (!sound.ok()) return sound;
+  if (!contents->has_model) return HasNoModel(place->file);
   CheckpointReader reader(files, *std::move(place), *std::move(contents));
   sound = reader.Reader().Check(reader.contents_.source, reader.layout());
   if (!sound.ok()) return sound;

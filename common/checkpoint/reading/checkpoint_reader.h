@@ -31,7 +31,8 @@ class CheckpointReader {
  public:
   // `files` outlives it. Errors:
   //   NOT_FOUND         the file is not there, or the directory has no checkpoint
-  //   INVALID_ARGUMENT  it is one server's part of a checkpoint
+  //   INVALID_ARGUMENT  it is one server's part of a checkpoint, or of a job whose workers have the
+  //                     model (MeanGradientOptions)
   //   DATA_LOSS         names the file that is missing, damaged, or not the checkpoint's
   // Others are FileSystem's.
   static absl::StatusOr<CheckpointReader> Open(FileSystem& files, const std::string& where);

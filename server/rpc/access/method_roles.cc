@@ -24,6 +24,8 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/InitializeParams", kTraining},
     {"/sluice.v1.ParameterServer/OfferConstants", kTraining},
     {"/sluice.v1.ParameterServer/PullConstants", kSession},
+    {"/sluice.v1.ParameterServer/PullState", kTraining},
+    {"/sluice.v1.ParameterServer/OfferState", kTraining},
     {"/sluice.v1.ParameterServer/PushGradients", kTraining},
     {"/sluice.v1.ParameterServer/PullParams", kSession},
     {"/sluice.v1.ParameterServer/PushPull", kTraining},

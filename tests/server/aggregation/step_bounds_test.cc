@@ -104,13 +104,16 @@ TEST(StepBoundsTest, NeitherASumNorADivisorThatIsNotFiniteOrNotANumberIsSure) {
 TEST(StepBoundsTest, MeasuresOftenEnoughToStaySure) {
   for (OptimizerOptions options : AllOptimizers()) {
     if (std::holds_alternative<LambOptions>(options)) continue;
+    // The mean of finite gradients is finite, whatever was before.
+    const bool needs_none = std::holds_alternative<MeanGradientOptions>(options);
     for (const OptionRef& option : OptionsOf(options)) {
       if (option.info.name == option::kWeightDecay.name) option.set(0.01);
     }
     BoundsWorld world(options);
     int measured = 0;
     for (int step = 0; step < 1000; ++step) {
-      ASSERT_EQ(world.Begin(1).is_sure(), step > 0) << OptimizerName(options) << " " << step;
+      ASSERT_EQ(world.Begin(1).is_sure(), needs_none || step > 0)
+          << OptimizerName(options) << " " << step;
       measured += world.bounds.measures() ? 1 : 0;
       world.Make({1, -1});
     }

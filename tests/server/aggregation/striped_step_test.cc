@@ -168,7 +168,7 @@ std::vector<Job> Jobs() {
     job.name = std::string(OptimizerName(options)) + std::to_string(jobs.size());
     job.optimizer.options = options;
     job.terms.learning_rates = {0.05};
-    if (!std::holds_alternative<AveragingOptions>(options)) {
+    if (!WorkersStep(options)) {
       job.optimizer.groups.push_back({{"bias", "head"}, options});
       job.terms.learning_rates.push_back(0.01);
     }

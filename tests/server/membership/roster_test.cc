@@ -211,6 +211,48 @@ TEST(RosterTest, TakesWorkersThatAverageAndWillFollowItsSchedule) {
               IsError(Reason::kOptimizerMismatch, HasSubstr("sgd, the job's is averaging")));
 }
 
+TEST(RosterTest, RefusesWorkersThatStepThemselvesWhereTheirStepsWouldDiffer) {
+  const auto refusal = [](const ShardOptions& options, const std::string& pull_encoding) {
+    RosterWorld world(options);
+    JoinRequest request = world.RequestOf("a");
+    request.optimizer.options = MeanGradientOptions();
+    request.pull_encoding = pull_encoding;
+    const absl::Status joined = world.JoinAs(request).status();
+    EXPECT_EQ(world.roster.layout() != nullptr, joined.ok());
+    return joined;
+  };
+  ShardOptions scheduled = Options(1);
+  scheduled.schedule.warmup_steps = 5;
+  EXPECT_THAT(refusal(scheduled, ""), IsError(Reason::kBadOptimizer, HasSubstr("a schedule")));
+  ShardOptions restoring = Options(1);
+  restoring.guards.on_divergence = DivergenceAction::kRestore;
+  EXPECT_THAT(refusal(restoring, ""),
+              IsError(Reason::kBadOptimizer, HasSubstr("--on-divergence=restore")));
+  EXPECT_THAT(refusal(Options(1), "auto:int8"),
+              IsError(Reason::kBadOptimizer, HasSubstr("--pull-encoding=auto")));
+  EXPECT_THAT(refusal(Options(1), "int8"), IsOk());
+}
+
+TEST(RosterTest, WorkersThatStepThemselvesGetTheMeanInOneEncodingAndNobodyObservesThem) {
+  RosterWorld world(Options(2));
+  JoinRequest request = world.RequestOf("a");
+  request.optimizer.options = MeanGradientOptions();
+  request.pull_encoding = "int8";
+  ASSERT_THAT(world.JoinAs(request), IsOk());
+  JoinRequest other = request;
+  other.worker = "b";
+  other.pull_encoding = "float16";
+  EXPECT_THAT(world.JoinAs(other),
+              IsError(Reason::kOptimizerMismatch,
+                      HasSubstr("the --pull-encoding is \"float16\", the others' is \"int8\"")));
+  JoinRequest observer = world.RequestOf("o");
+  observer.role = SessionRole::kObserver;
+  EXPECT_THAT(world.JoinAs(observer),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("mean gradients only")));
+  observer.optimizer.options = MeanGradientOptions();  // a worker that awaits the end
+  EXPECT_THAT(world.JoinAs(observer), IsOk());
+}
+
 TEST(RosterTest, RefusesAGroupOfWhatTheModelLacks) {
   RosterWorld world(Options(1));
   JoinRequest request = world.RequestOf("a");

@@ -342,7 +342,7 @@ TEST(OptimizerSlotsTest, AStepThatIsNotFiniteLeavesNothingBehindInALargeVector) 
 
 TEST_P(OptimizerTest, GivesEachGroupItsOwnLearningRate) {
   const OptimizerOptions& options = GetParam().options;
-  if (std::holds_alternative<AveragingOptions>(options)) return;
+  if (WorkersStep(options)) return;
   const Layout layout = LayoutOf({{"a", 40}, {"b", 40}, {"c", 40}});
   StepWorld world(layout, absl::nullopt, {options, {{{"b"}, options}}});
   world.set_parameters(Values(120, 1));

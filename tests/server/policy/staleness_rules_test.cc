@@ -67,7 +67,7 @@ TEST(StalenessRulesTest, AutoDividesTheMomentumOfAdam) {
 TEST(StalenessRulesTest, AutoUsesNoneWithOtherOptimizersThatNormalize) {
   for (const OptimizerOptions& options : AllOptimizers()) {
     if (std::holds_alternative<SgdOptions>(options)) continue;
-    if (std::holds_alternative<AveragingOptions>(options)) continue;
+    if (WorkersStep(options)) continue;
     if (std::holds_alternative<AdamOptions>(options)) continue;
     if (std::holds_alternative<AdamWOptions>(options)) continue;
     const StalenessRules rules = ChooseRules(Auto(ConsistencyMode::kAsync), {options});
@@ -130,6 +130,19 @@ TEST(StalenessRulesTest, ARuleThatDoesNotFitTheOptimizerIsRefused) {
   EXPECT_THAT(CheckRules(consistency, {AdamOptions()}), IsOk());
   EXPECT_THAT(CheckRules(consistency, {AveragingOptions()}),
               IsError(Reason::kBadOptimizer, HasSubstr("gap-aware does not fit")));
+}
+
+TEST(StalenessRulesTest, WorkersThatStepThemselvesMayMissNoStep) {
+  for (const ConsistencyMode mode :
+       {ConsistencyMode::kSync, ConsistencyMode::kBackup, ConsistencyMode::kBounded,
+        ConsistencyMode::kSsp, ConsistencyMode::kAsync}) {
+    const absl::Status fits = CheckRules(Auto(mode), {MeanGradientOptions()});
+    if (mode == ConsistencyMode::kSync) {
+      EXPECT_THAT(fits, IsOk());
+    } else {
+      EXPECT_THAT(fits, IsError(Reason::kBadOptimizer, HasSubstr("lets them miss some")));
+    }
+  }
 }
 
 // An operator set it before the first worker joined, or a checkpoint brought it.

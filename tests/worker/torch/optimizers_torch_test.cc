@@ -147,7 +147,9 @@ OptimizerConfig ConfigWith(const OptimizerOptions& options, bool grouped) {
   OptimizerGroup group = {{"b"}, options};
   std::visit(
       [](auto& own) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(own)>, AveragingOptions>) {
+        using Own = std::decay_t<decltype(own)>;
+        if constexpr (!std::is_same_v<Own, AveragingOptions> &&
+                      !std::is_same_v<Own, MeanGradientOptions>) {
           own.learning_rate *= 0.5;
           own.weight_decay = 0.05;
         }

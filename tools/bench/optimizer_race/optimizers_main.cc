@@ -50,7 +50,7 @@ struct Entry {
 std::vector<Entry> AllEntries() {
   std::vector<Entry> entries;
   for (const OptimizerOptions& options : AllOptimizers()) {
-    if (std::holds_alternative<AveragingOptions>(options)) continue;  // takes no gradients
+    if (WorkersStep(options)) continue;
     entries.push_back({std::string(OptimizerName(options)), options});
   }
   SgdOptions momentum;

@@ -107,6 +107,15 @@ TEST_P(CheckpointReaderTest, ReadsTheBitsOfAFileAndOfTheNewestInADirectory) {
   ExpectReads("d", newest);
 }
 
+TEST_P(CheckpointReaderTest, TakesNoMeanGradientForAModel) {
+  ShardCheckpoint checkpoint = KnownCheckpoint(NameAt(9), layout_);
+  checkpoint.optimizer = {MeanGradientOptions()};
+  checkpoint.slots.clear();
+  ASSERT_THAT(SaveAsServers(files_, "d", checkpoint, GetParam()), IsOk());
+  EXPECT_THAT(Read("d"), HasCode(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("of a job whose workers step themselves")));
+}
+
 TEST_P(CheckpointReaderTest, KnowsWhichFilesAreOfACheckpoint) {
   Save(NameAt(9));
   for (const std::string& where : {std::string("d"), PathOf(NameAt(9)), std::string("x,d")}) {

@@ -40,6 +40,8 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.ParameterServer/InitializeParams", "worker"},
       {"/sluice.v1.ParameterServer/OfferConstants", "worker"},
       {"/sluice.v1.ParameterServer/PullConstants", "worker or observer"},
+      {"/sluice.v1.ParameterServer/PullState", "worker"},
+      {"/sluice.v1.ParameterServer/OfferState", "worker"},
       {"/sluice.v1.ParameterServer/PushGradients", "worker"},
       {"/sluice.v1.ParameterServer/PullParams", "worker or observer"},
       {"/sluice.v1.ParameterServer/PushPull", "worker"},

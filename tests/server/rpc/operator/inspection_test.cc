@@ -74,6 +74,8 @@ TEST_F(ReflectionTest, DescribesTheParameterServer) {
                   "InitializeParamsResponse",
                   "OfferConstants(stream OfferConstantsRequest) returns OfferConstantsResponse",
                   "PullConstants(PullConstantsRequest) returns stream PullConstantsResponse",
+                  "PullState(PullStateRequest) returns stream PullStateResponse",
+                  "OfferState(stream OfferStateRequest) returns OfferStateResponse",
                   "PushGradients(stream PushGradientsRequest) returns PushGradientsResponse",
                   "PullParams(PullParamsRequest) returns stream PullParamsResponse",
                   "PushPull(stream PushPullRequest) returns PushPullResponse",

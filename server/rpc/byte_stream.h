@@ -1,0 +1,65 @@
+// The answer to a call that brings one value of many bytes: a first message, then one part after
+// the other, from where the bytes lie.
+
+#ifndef SLUICE_SERVER_RPC_BYTE_STREAM_H_
+#define SLUICE_SERVER_RPC_BYTE_STREAM_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "common/wire/chunk.h"
+#include "server/state/wire_bytes.h"
+
+namespace sluice {
+
+// The bytes of a message of a value that is sent in parts: as large as a chunk.
+inline constexpr size_t kBytesOfPart = kChunkElements * sizeof(float);
+
+// gRPC calls the methods, one after the other. The owner says when it is destroyed: see OnDone().
+class ByteStream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  void OnWriteDone(bool ok) final {
+    if (ok) {
+      SendNext();
+    } else {
+      Finish(grpc::Status::CANCELLED);
+    }
+  }
+
+ protected:
+  explicit ByteStream(WireBytes& wire_bytes) : wire_bytes_(wire_bytes) {}
+
+  // Called once. The parts are in that field of their messages; `owner` keeps the bytes.
+  void Send(grpc::ByteBuffer first, uint32_t field, absl::string_view bytes,
+            std::shared_ptr<const void> owner) {
+    field_ = field;
+    left_ = bytes;
+    owner_ = std::move(owner);
+    message_ = std::move(first);
+    StartWrite(&message_);
+  }
+
+ private:
+  void SendNext() {
+    if (left_.empty()) return Finish(grpc::Status::OK);
+    message_ = EncodeBytes(field_, left_.substr(0, kBytesOfPart), owner_);
+    left_.remove_prefix(std::min(left_.size(), kBytesOfPart));
+    wire_bytes_.AddSent(message_.Length());
+    StartWrite(&message_);
+  }
+
+  WireBytes& wire_bytes_;
+  uint32_t field_ = 0;
+  absl::string_view left_;
+  std::shared_ptr<const void> owner_;
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_BYTE_STREAM_H_
