@@ -8,6 +8,7 @@
 #include "worker/c/model.h"
 
 using sluice::ClientCalls;
+using sluice::ClientModel;
 using sluice::Job;
 using sluice::ParameterClient;
 using sluice::RowId;
@@ -72,6 +73,15 @@ absl::Status sluice_client::SetRestore(ParameterClient::Restore restore) {
   return absl::OkStatus();
 }
 
+absl::Status sluice_client::Configure(
+    absl::string_view call, absl::FunctionRef<absl::Status(sluice::ClientModel&)> change) {
+  absl::Status idle = thread_->CheckIdle(call);
+  if (!idle.ok()) return idle;
+  if (calls_.part() == ClientCalls::Part::kNew) return change(model_);
+  return absl::FailedPreconditionError(
+      absl::StrCat(call, " may be called before sluice_join() only"));
+}
+
 absl::Status sluice_client::BeginJoin() {
   const absl::Status idle = thread_->CheckIdle("sluice_join()");
   if (!idle.ok()) return idle;
@@ -80,6 +90,14 @@ absl::Status sluice_client::BeginJoin() {
   }
   const absl::Status has_model = sluice::CheckNotEmpty("sluice_set_tables()", model_.layout);
   if (!has_model.ok()) return has_model;
+  if (model_.steps_itself() &&
+      (model_.model.load == nullptr || (model_.layout.size() > 0 && !model_.has_one_buffer()))) {
+    return absl::FailedPreconditionError(
+        "with the optimizer mean_gradient the program has the model; call sluice_set_model() "
+        "before "
+        "sluice_join(), and give sluice_client_create() the floats of the gradient's buffer as "
+        "parameters");
+  }
   if (model_.has_one_buffer() &&
       model_.restore == nullptr) {  // it would offer a gradient as parameters
     return absl::FailedPreconditionError(
@@ -157,18 +175,6 @@ absl::Status sluice_client::GiveUpEarly() {
   calls_.client()->GiveUpEarly();
   next_.ForgetEarly();
   return absl::OkStatus();
-}
-
-absl::Status sluice_client::KeepRunningMeans(RunningMeans elements) {
-  const absl::Status idle = thread_->CheckIdle("sluice_keep_running_means()");
-  if (!idle.ok()) return idle;
-  if (calls_.part() != ClientCalls::Part::kNew) {
-    return absl::FailedPreconditionError(
-        "sluice_keep_running_means() may be called before sluice_join() only");
-  }
-  const absl::Status fits = CheckFits(elements, model_.layout);
-  if (fits.ok()) model_.means = std::move(elements);
-  return fits;
 }
 
 absl::Status sluice_client::Prepare(absl::string_view call,
@@ -312,6 +318,42 @@ sluice_code sluice_set_restore(sluice_client* client, sluice_restore restore, vo
   }));
 }
 
+sluice_code sluice_set_model(sluice_client* client, sluice_save_model save, sluice_load_model load,
+                             void* context) {
+  if (save == nullptr || load == nullptr) {
+    return sluice::CodeOf(
+        absl::InvalidArgumentError("a function of sluice_set_model() is NULL, expected one that "
+                                   "writes the model, and one that "
+                                   "takes it"));
+  }
+  ParameterClient::Model model;
+  model.save = [save, context]() -> absl::StatusOr<std::string> {
+    const void* bytes = nullptr;
+    uint64_t size = 0;
+    const int32_t failed = save(context, &bytes, &size);
+    if (failed == 0) return std::string(static_cast<const char*>(bytes), size);
+    return absl::FailedPreconditionError(
+        absl::StrCat("another worker needs the model, and the program could not write it: the ",
+                     "function of sluice_set_model() has returned ", failed));
+  };
+  model.load = [load, context](absl::string_view bytes) {
+    const int32_t failed = load(context, bytes.data(), bytes.size());
+    if (failed == 0) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("the program could not take the model of another worker: the function of ",
+                     "sluice_set_model() has returned ", failed));
+  };
+  return sluice::CodeOf(client->Configure("sluice_set_model()", [&](ClientModel& of_client) {
+    if (!of_client.steps_itself()) {
+      return absl::FailedPreconditionError(
+          "sluice_set_model() is for the optimizer mean_gradient; with others the server has the "
+          "model");
+    }
+    of_client.model = std::move(model);
+    return absl::OkStatus();
+  }));
+}
+
 sluice_code sluice_join(sluice_client* client) { return sluice::CodeOf(client->BeginJoin()); }
 
 sluice_code sluice_push(sluice_client* client, uint32_t samples, const float* loss) {
@@ -375,7 +417,12 @@ sluice_code sluice_keep_running_means(sluice_client* client, const sluice_runnin
                                       size_t count) {
   return sluice::Guarded([&] {
     auto read = sluice::MeansOf(means, count);
-    return read.ok() ? client->KeepRunningMeans(*std::move(read)) : read.status();
+    if (!read.ok()) return read.status();
+    return client->Configure("sluice_keep_running_means()", [&](ClientModel& model) {
+      const absl::Status fits = CheckFits(*read, model.layout);
+      if (fits.ok()) model.means = *std::move(read);
+      return fits;
+    });
   });
 }
 

@@ -36,7 +36,9 @@ struct sluice_client {
 
   // The functions of sluice.h. They return FAILED_PRECONDITION when called out of turn.
   absl::Status SetRestore(sluice::ParameterClient::Restore restore);
-  absl::Status KeepRunningMeans(sluice::RunningMeans elements);
+  // Changes what the client joins with, for the function of sluice.h with that name.
+  absl::Status Configure(absl::string_view call,
+                         absl::FunctionRef<absl::Status(sluice::ClientModel&)> change);
   absl::Status BeginJoin();
   absl::Status BeginPush(uint32_t samples, absl::optional<float> loss);
   absl::Status BeginLeave();

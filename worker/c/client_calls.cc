@@ -32,7 +32,10 @@ absl::Status ClientCalls::Join(SessionRole role, std::unique_ptr<ParameterClient
   request.layout = model_.layout;
   request.optimizer = model_.optimizer;
   request.memory = model_.gradient.shared;
-  if (model_.restore != nullptr) joining->RestoreBy(model_.restore);
+  if (model_.restore != nullptr) {
+    const bool steps = role == SessionRole::kWorker;
+    joining->RestoreBy(model_.restore, steps ? model_.model : ParameterClient::Model());
+  }
   absl::Status joined = joining->Join(request, model_.parameters);
   if (role == SessionRole::kObserver) NoteComplete(joined, *joining);
   if (joined.ok()) *client = std::move(joining);
@@ -42,7 +45,7 @@ absl::Status ClientCalls::Join(SessionRole role, std::unique_ptr<ParameterClient
 // Called after each call of the observer. If that has failed before it wrote anything, incomplete
 // parameters are still incomplete.
 void ClientCalls::NoteComplete(const absl::Status& called, const ParameterClient& observer) {
-  complete_ = called.ok() || (complete_ && observer.parameters_complete());
+  complete_ = called.ok() || (complete_ && observer.held().complete());
   observed_ = observed_ || called.ok();
 }
 
@@ -118,8 +121,9 @@ sluice_status ClientCalls::status() const {
           welcome.pushes_before,
           step.value(),
           welcome.schedule.FactorAt(step),
-          complete_ && (observed_ || client_->parameters_complete()) ? 1 : 0,
-          client_->constants_pulled()};
+          complete_ && (observed_ || client_->held().complete()) ? 1 : 0,
+          client_->constants_pulled(),
+          client_->held().step_to_take() ? 1 : 0};
 }
 
 }  // namespace sluice

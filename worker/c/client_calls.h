@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
@@ -30,7 +31,11 @@ struct ClientModel {
   ParameterClient::Restore restore = nullptr;  // null unless has_one_buffer()
   ConstantMemory constants = {};               // of the layout's constants
   RunningMeans means = {};                     // all elements that may be running means
+  ParameterClient::Model model = {};           // null functions: the server has it
 
+  bool steps_itself() const {
+    return std::holds_alternative<MeanGradientOptions>(optimizer.options);
+  }
   bool has_one_buffer() const {
     return layout.size() > 0 && parameters.data() == gradient.floats.data();
   }

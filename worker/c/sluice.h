@@ -172,7 +172,7 @@ typedef struct {
 } sluice_group;
 
 typedef struct {
-  const char* name; /* sgd, adam, adamw, adagrad, rmsprop, lamb or averaging */
+  const char* name; /* sgd, adam, adamw, adagrad, rmsprop, lamb, averaging or mean_gradient */
   const sluice_option* options;
   size_t option_count;
   const sluice_group* groups;
@@ -234,6 +234,29 @@ typedef int32_t (*sluice_restore)(void* context, float* parameters);
  * parameters. */
 SLUICE_API sluice_code sluice_set_restore(sluice_client* client, sluice_restore restore,
                                           void* context);
+
+/* Writes the program's model to bytes of its own, which stay valid until the next call: parameters
+ * and the state of its optimizer. Returns 0, or another number if it cannot. */
+typedef int32_t (*sluice_save_model)(void* context, const void** bytes, uint64_t* size);
+/* Takes the model of another worker. Returns 0, or another number if it cannot. */
+typedef int32_t (*sluice_load_model)(void* context, const void* bytes, uint64_t size);
+
+/* For a job of the optimizer "mean_gradient", whose server makes no steps: each worker makes all of
+ * them, with an optimizer of its own, and has the model. Only in sync. Such a client needs both
+ * sluice_set_restore() and this, once, before sluice_join().
+ *
+ * After the join, the buffer has the job's first parameters, unless `load` was called. After a
+ * push with sluice_status.step_to_take it has the mean gradient of all workers: take a step with
+ * it. The same holds for a join in which `load` was called. Without step_to_take the step was made
+ * without gradients, or `load` has brought it, and what is in the buffer is no gradient.
+ * sluice_await_end() writes the last mean there.
+ *
+ * A worker that comes late, or has missed steps, takes the model of another one: `save` is called
+ * there while it waits for its push, and `load` here, in a join or a push. A thread of the client
+ * calls them, as it calls `restore`, and what is said of that holds for them. If `save` fails, the
+ * worker that waits gets an error. */
+SLUICE_API sluice_code sluice_set_model(sluice_client* client, sluice_save_model save,
+                                        sluice_load_model load, void* context);
 
 /* What is begun with one of these five, or with sluice_pull_rows(), must be waited for before the
  * next is called, or the parameters or the gradient are used. */
@@ -352,6 +375,7 @@ typedef struct {
    * the gradient, perhaps a gradient. */
   int32_t complete;
   uint64_t constants_written; /* how often the job's values were written to the constants' data */
+  int32_t step_to_take;       /* see sluice_set_model() */
 } sluice_status;
 
 /* What holds since the last sluice_wait() that has ended a call, also by an error; all 0 before

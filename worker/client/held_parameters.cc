@@ -8,6 +8,15 @@
 #include "worker/connection/call_retry.h"
 
 namespace sluice {
+namespace {
+
+absl::Status LostTheSteps() {
+  return absl::DataLossError(
+      "the server came back without the steps that the workers of this job have made: start the "
+      "job again, and give the server --checkpoint-dir, from which it comes back with them");
+}
+
+}  // namespace
 
 absl::Status HeldParameters::FitMeans(const Layout& layout) {
   absl::Status fits = CheckFits(running_elements_, layout);
@@ -49,7 +58,8 @@ absl::Status HeldParameters::BeginWith(absl::Span<const float> own, Earlier earl
       kept.assign(parameters.begin(), parameters.end());
       own = kept;
     }
-    const absl::Status begun = TryToBegin(earlier, parameters);
+    absl::Status begun = TryToBegin(earlier, parameters);
+    if (begun.ok()) begun = CatchUp(parameters);
     if (begun.ok()) return begun;
     std::copy(own.begin(), own.end(), parameters.begin());
     complete_ = restore_ == nullptr && (complete_ || !own.empty() || parameters.empty());
@@ -72,6 +82,7 @@ absl::Status HeldParameters::TryToBegin(Earlier earlier, absl::Span<float> param
   // With `after` the server answers only when it does not read this worker's memory any more.
   if (earlier == Earlier::kPushed) first.after = welcome.last_sequence;
   if (MustOffer()) {
+    if (model_steps_.has_value()) return LostTheSteps();
     if (!complete_) return TakeOthers(first, parameters);
     // The worker whose constants are the job's offers the parameters that belong to them.
     if (session_.has_others_constants()) {
@@ -146,6 +157,70 @@ absl::StatusOr<Transfer> HeldParameters::Read(PendingPull& pull, absl::Span<floa
   }
   Keep(*header, parameters);
   return pull.transfer();
+}
+
+absl::Status HeldParameters::CatchUp(absl::Span<float> parameters) {
+  step_to_take_ = false;
+  if (model_.load == nullptr) return absl::OkStatus();
+  const Welcome& welcome = session_.welcome();
+  const bool lost = welcome.lost_steps > 0 && welcome.incarnation != model_incarnation_;
+  // At the job's beginning all models are the parameters that were pulled.
+  const bool begins = !model_steps_.has_value() && session_.held().optimizer_steps == 0;
+  if (begins) model_steps_ = 0;
+  // Steps of different histories have the same numbers.
+  absl::Status caught_up = lost && !begins ? TakeModel(parameters) : absl::OkStatus();
+  while (caught_up.ok() && !IsUpToDate()) caught_up = TakeModel(parameters);
+  if (caught_up.ok()) model_incarnation_ = welcome.incarnation;
+  // What was pulled is no gradient that could be pushed again.
+  if (!caught_up.ok()) complete_ = false;
+  return caught_up;
+}
+
+// Whether the model is that of the step that was pulled, or the step before it, which is then to be
+// taken.
+bool HeldParameters::IsUpToDate() {
+  const uint64_t pulled = session_.held().optimizer_steps;
+  step_to_take_ = model_steps_.has_value() && pulled == *model_steps_ + 1;
+  if (step_to_take_) model_steps_ = pulled;
+  return model_steps_ == pulled;
+}
+
+absl::Status HeldParameters::TakeModel(absl::Span<float> parameters) {
+  const SessionId session = session_.welcome().session;
+  auto state = session_.connection().PullState(session, model_steps_);
+  for (int corrupt = 0; !state.ok();) {
+    const bool is_late = absl::IsDeadlineExceeded(state.status());
+    if (!is_late && !(IsCorrupt(state.status()) && ++corrupt <= kMaxRepeats)) {
+      return state.status();
+    }
+    LOG(WARNING) << session_.worker() << " waits for the model: " << state.status().message();
+    state = session_.connection().PullState(session, model_steps_);
+  }
+  const absl::Status loaded = state->own ? absl::OkStatus() : model_.load(state->bytes);
+  if (!loaded.ok()) return loaded;
+  LOG(INFO) << session_.worker()
+            << (state->own ? " goes on with its own model, as that of step "
+                           : " has taken another worker's model, of step ")
+            << state->step.value();
+  const bool is_later = state->step != session_.held().step;
+  const absl::Status pulled = is_later ? Pull(state->step, parameters) : absl::OkStatus();
+  model_steps_ = state->own ? session_.held().optimizer_steps : state->optimizer_steps;
+  return pulled;
+}
+
+absl::Status HeldParameters::OfferModel() {
+  const auto bytes = model_.save();
+  const SessionId session = session_.welcome().session;
+  absl::Status offered;
+  for (int corrupt = 0; corrupt <= kMaxRepeats; ++corrupt) {
+    offered = session_.connection().OfferState(session, bytes);
+    if (!IsCorrupt(offered)) break;
+  }
+  LOG_IF(WARNING, !bytes.ok()) << session_.worker()
+                               << " cannot write its model: " << bytes.status().message();
+  LOG_IF(WARNING, !offered.ok()) << session_.worker()
+                                 << " has offered its model in vain: " << offered.message();
+  return offered;
 }
 
 void HeldParameters::Keep(const PullHeader& header, absl::Span<const float> parameters) {

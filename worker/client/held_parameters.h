@@ -5,10 +5,13 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/running_means.h"
@@ -27,8 +30,19 @@ class HeldParameters {
   // `session` outlives this.
   explicit HeldParameters(WorkerSession& session) : session_(session) {}
 
+  // A model that the program holds, for jobs whose workers step themselves. Its bytes have all that
+  // the steps so far have made: parameters, and the state of the program's optimizer.
+  struct Model {
+    std::function<absl::StatusOr<std::string>()> save;
+    std::function<absl::Status(absl::string_view bytes)> load;
+  };
+
   // See ParameterClient.
-  void RestoreBy(Restore restore) { restore_ = std::move(restore); }
+  bool step_to_take() const { return step_to_take_; }
+  void RestoreBy(Restore restore, Model model) {
+    restore_ = std::move(restore);
+    model_ = std::move(model);
+  }
   void KeepRunningMeans(RunningMeans elements) { running_elements_ = std::move(elements); }
   bool complete() const { return complete_; }
   absl::Status FitMeans(const Layout& layout);  // called before Begin()
@@ -44,6 +58,12 @@ class HeldParameters {
   // Reads a pull. Repeats it while other workers are late, and if it was damaged on its way.
   absl::StatusOr<Transfer> Finish(std::unique_ptr<PendingPull> pull, PullRequest request,
                                   absl::Span<float> parameters);
+  // After a pull of a job whose workers step themselves: notes whether it has brought the mean
+  // gradient of the model's next step. If the model is not that of the step before, takes it from
+  // another worker.
+  absl::Status CatchUp(absl::Span<float> parameters);
+  // After a call that got STATE_WANTED, which is then repeated, whatever this returns.
+  absl::Status OfferModel();
   // Parameters that came with that header are in the program's memory.
   void Keep(const PullHeader& header, absl::Span<const float> parameters);
 
@@ -54,6 +74,8 @@ class HeldParameters {
   absl::Status TryToBegin(Earlier earlier, absl::Span<float> parameters);
   absl::Status PullOffered(const PullRequest& request, absl::Span<float> parameters);
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
+  bool IsUpToDate();
+  absl::Status TakeModel(absl::Span<float> parameters);
   absl::StatusOr<Transfer> Read(PendingPull& pull, absl::Span<float> parameters);
 
   WorkerSession& session_;
@@ -61,6 +83,10 @@ class HeldParameters {
   Restore restore_;                // null: the memory holds nothing else
   RunningMeans running_elements_;  // that may be running means
   PulledMeans means_;
+  Model model_;                           // null functions: the server has the model
+  absl::optional<uint64_t> model_steps_;  // that it has made; nothing before the first pull
+  Incarnation model_incarnation_;         // in which these were counted
+  bool step_to_take_ = false;
 };
 
 }  // namespace sluice

@@ -46,7 +46,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
   auto rows = std::exchange(row_gradients_, nullptr);
   auto running_means = std::exchange(running_means_, nullptr);
   const auto clip_norm = std::exchange(clip_norm_, absl::nullopt);
-  if (!parameters_complete()) {
+  if (!parameters_.complete()) {
     LOG(WARNING) << session_.worker() << " drops a gradient: an error has left its parameters "
                  << "incomplete, and it pulls them again";
     return WorkerRound::GiveUp(session_, parameters_, parameters);
@@ -106,7 +106,7 @@ absl::Status ParameterClient::Attach(Attachment attachment) {
 
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
   if (early_ == nullptr) {
-    if (!parameters_complete() || !WorkerRound::MaySendEarly(session_)) return;
+    if (!parameters_.complete() || !WorkerRound::MaySendEarly(session_)) return;
     sequence_ = sequence_.Next();
     early_ = BeginRound(session_, parameters_, sequence_, attachments_, options_);
   }

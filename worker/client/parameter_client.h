@@ -83,8 +83,16 @@ class ParameterClient {
   // server that has none; the gradient is given up then (kStaleDropped). If it fails, nothing is
   // offered, and the call returns its error. After any error `parameters` may hold anything: the
   // next gradient is written anew. Call it before Join().
+  //
+  // `model` is for a job of MeanGradientOptions, which needs it: the program steps itself, and has
+  // the model. `save` writes that to bytes when a worker that has come late needs it, and `load`
+  // takes that of another worker. Join() and PushPull() call them. The model is then that of all
+  // steps that step_to_take() has named; see held().
   using Restore = HeldParameters::Restore;  // absl::Status(absl::Span<float> parameters)
-  void RestoreBy(Restore restore) { parameters_.RestoreBy(std::move(restore)); }
+  using Model = HeldParameters::Model;
+  void RestoreBy(Restore restore, Model model = {}) {
+    parameters_.RestoreBy(std::move(restore), std::move(model));
+  }
 
   // Sets the rows whose gradients the next PushPull() pushes, of tables of the layout. If it drops
   // the gradient, it drops them, too. They are sent in the encoding of gradients if that is
@@ -151,9 +159,13 @@ class ParameterClient {
   // unless that has too many then.
   void GiveUpEarly();
 
-  // Whether the parameters that the last call wrote to are complete. If not, an error has left a
-  // mixture of two steps there; do not use them before a PushPull() has returned a report.
-  bool parameters_complete() const { return parameters_.complete(); }
+  // What the last call has left. held().complete(): whether the parameters that it wrote to are
+  // complete. If not, an error has left a mixture of two steps there; do not use them before a
+  // PushPull() has returned a report. held().step_to_take(): of a worker that steps itself, whether
+  // it has brought the mean gradient of a step that the program is to take. If not, the model stays
+  // as it is: that step was made without its gradients, or the model was taken from another worker,
+  // or after Join() the vector has the job's first parameters.
+  const HeldParameters& held() const { return parameters_; }
 
   // For an observer's session: waits until every worker has left, and takes the final parameters.
   // UNAVAILABLE if the server went down before; DIVERGED if it did because training diverged.

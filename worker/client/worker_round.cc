@@ -36,6 +36,9 @@ double RateFactor(const OptimizerConfig& job, const SharedOptions& changed) {
   return first > 0 ? LearningRateOf(OptionsOf(job, changed, 0)) / first : 1;
 }
 
+// Another worker needs this worker's model.
+bool IsWanted(const absl::Status& status) { return ReasonOf(status) == Reason::kStateWanted; }
+
 bool Counted(Disposition disposition) {
   return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
 }
@@ -104,6 +107,8 @@ absl::StatusOr<RoundReport> WorkerRound::PushPull(const SharedFloats& gradient, 
     if (MustWait(error)) {
       AwaitTurn(error);
       failures = 0;
+    } else if (IsWanted(error)) {
+      held_.OfferModel().IgnoreError();  // another one may be asked, or nobody needs it any more
     } else if (!MayRepeat(error) || failures++ == kMaxRejoins) {
       return error;
     } else if (IsCorrupt(error)) {
@@ -181,6 +186,8 @@ absl::StatusOr<RoundReport> WorkerRound::TryExchange(const SharedFloats& gradien
   const auto pulled = held_.Finish(std::move(pull), request, parameters);
   if (!pulled.ok()) return pulled.status();
   session_.encodings().NotePull(*pulled, parameters);
+  const absl::Status caught_up = held_.CatchUp(parameters);
+  if (!caught_up.ok()) return caught_up;
   return ReportOf(*outcome_);
 }
 
@@ -190,6 +197,9 @@ absl::StatusOr<RoundReport> WorkerRound::TryOneCall(const PullRequest& request,
   const auto answer = session_.connection().PushPull(header_, gradient, request, parameters);
   if (!answer.ok()) return answer.status();
   held_.Keep(answer->pull, parameters);
+  outcome_ = answer->push;
+  const absl::Status caught_up = held_.CatchUp(parameters);
+  if (!caught_up.ok()) return caught_up;
   return ReportOf(answer->push);
 }
 

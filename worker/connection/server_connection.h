@@ -15,7 +15,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/encoding/encoding.h"
 #include "common/protocol/protocol_types.h"
@@ -126,6 +128,14 @@ struct PulledConstants {
   uint64_t checksum = 0;
 };
 
+// The model of a step, as another worker has offered it.
+struct PulledState {
+  Step step;
+  bool own = false;  // the worker's own model is the job's now; then there is nothing else
+  std::string bytes = {};
+  uint64_t optimizer_steps = 0;  // see PullHeader
+};
+
 // Holds one session at a time. It is used by one thread at a time. Calls return the errors that
 // proto/sluice/v1/parameter_server.proto lists, or UNAVAILABLE if the server cannot be reached.
 class ServerConnection {
@@ -171,6 +181,18 @@ class ServerConnection {
   // are none yet; CORRUPT_CHUNK if they were damaged on their way.
   virtual absl::StatusOr<PulledConstants> PullConstants(SessionId /*session*/, uint64_t /*bytes*/) {
     return absl::UnimplementedError("this connection carries no constants");
+  }
+
+  // For a job whose workers step themselves: brings the model of another worker. `steps` are those
+  // of its own model, if it has one. DEADLINE_EXCEEDED: it has not come yet; pull again.
+  virtual absl::StatusOr<PulledState> PullState(SessionId /*session*/,
+                                                absl::optional<uint64_t> /*steps*/) {
+    return absl::UnimplementedError("this connection carries no model");
+  }
+  // Offers this worker's, after a call that got STATE_WANTED; or says why it cannot be written.
+  virtual absl::Status OfferState(SessionId /*session*/,
+                                  const absl::StatusOr<std::string>& /*bytes*/) {
+    return absl::UnimplementedError("this connection carries no model");
   }
 
   // Starts to push a gradient of `elements` elements, and of these rows, which are sent at once:

@@ -92,6 +92,15 @@ class StripedConnection final : public ServerConnection {
     return servers_.first().PullConstants(session, bytes);
   }
 
+  absl::StatusOr<PulledState> PullState(SessionId session,
+                                        absl::optional<uint64_t> steps) override {
+    return servers_.first().PullState(session, steps);
+  }
+
+  absl::Status OfferState(SessionId session, const absl::StatusOr<std::string>& bytes) override {
+    return servers_.first().OfferState(session, bytes);
+  }
+
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
     if (servers_.count() == 1) return servers_.first().StartPush(header, elements, batch, rows);

@@ -35,7 +35,7 @@ absl::StatusOr<RoundReport> LocalTraining::Push(ParameterClient& client,
     report = client.PushPull(model_.shared_values(), samples, loss, values);
   } else {
     const SharedFloats pushed = Share({values.begin(), values.end()});
-    if (client.parameters_complete()) MoveTowardsCentre(values);
+    if (client.held().complete()) MoveTowardsCentre(values);
     report = client.PushPull(pushed, samples, loss, absl::MakeSpan(centre_));
     if (report.ok()) TakeStatistics(values);
   }

@@ -252,7 +252,7 @@ SharedFloats RemoteTraining::GatherGradients() {
 RoundReport RemoteTraining::TakeLocalStep(uint32_t samples, absl::optional<float> loss) {
   // An error has left a mixture: its gradient is of no use, and the client pulls instead of
   // pushing.
-  if (!client_->parameters_complete()) return PushParameters(loss);
+  if (!client_->held().complete()) return PushParameters(loss);
   const double factor = client_->welcome().schedule.FactorAt(client_->step());
   return local_->Step(samples, factor) ? PushParameters(loss) : last_report_;
 }

@@ -87,7 +87,7 @@ TEST_F(TornPullTest, IsRepeatedUntilTheParametersAreComplete) {
   twin_->TearPull();
   EXPECT_THAT(Push({1, 2, 3}), Round(1, Disposition::kApplied));
   EXPECT_EQ(parameters_, Values({9, 8, 7}));
-  EXPECT_TRUE(client_->parameters_complete());
+  EXPECT_TRUE(client_->held().complete());
   EXPECT_EQ(world_.Counters(), "2 received: 1 accepted, 1 duplicate");
 }
 
@@ -124,7 +124,7 @@ TEST_F(TornPullTest, OffersNoMixtureToAServerWithoutParameters) {
   EXPECT_THAT(Push({1, 2, 3}),
               HasCode(absl::StatusCode::kDataLoss,
                       AllOf(HasSubstr("without parameters"), HasSubstr("--checkpoint-dir"))));
-  EXPECT_FALSE(client_->parameters_complete());
+  EXPECT_FALSE(client_->held().complete());
   EXPECT_FALSE(other_.shard().Describe().phase == Phase::kTraining);
 }
 
@@ -161,7 +161,7 @@ TEST_F(TornPullTest, DropsAGradientOfAMixtureAndGoesOnWithCompleteParameters) {
   ASSERT_THAT(Join(), IsOk());
   twin_->TearPull([this] { twin_->LoseServer(); });
   EXPECT_THAT(Push({1, 2, 3}), HasCode(absl::StatusCode::kUnavailable, HasSubstr("come back")));
-  EXPECT_FALSE(client_->parameters_complete());
+  EXPECT_FALSE(client_->held().complete());
   twin_->FindServer();
   client_->SendEarly(1, Share({7, 7}));
   EXPECT_THAT(Push({7, 7, 7}), Round(1, Disposition::kStaleDropped));
@@ -252,7 +252,7 @@ TEST_F(OneBufferTest, OffersNothingIfTheProgramCannotRestoreItsParameters) {
   twin_->MoveTo(other_.shard());
   EXPECT_THAT(PushOwn({1, 2, 3}),
               HasCode(absl::StatusCode::kFailedPrecondition, HasSubstr("the GPU is gone")));
-  EXPECT_FALSE(client_->parameters_complete());
+  EXPECT_FALSE(client_->held().complete());
   EXPECT_FALSE(other_.shard().Describe().phase == Phase::kTraining);
 }
 
@@ -261,7 +261,7 @@ TEST_F(OneBufferTest, PushesNoParametersAsAGradientThatAnOfferHasLeft) {
   twin_->TearPull([this] { twin_->LoseServer(); });
   twin_->MoveTo(other_.shard());
   EXPECT_THAT(PushOwn({1, 2, 3}), HasCode(absl::StatusCode::kUnavailable, HasSubstr("come back")));
-  EXPECT_FALSE(client_->parameters_complete());
+  EXPECT_FALSE(client_->held().complete());
   twin_->FindServer();
   EXPECT_THAT(PushOwn({4, 5, 6}), Round(0, Disposition::kStaleDropped));
   EXPECT_EQ(other_.Parameters(), Values({4, 5, 6}));
@@ -273,7 +273,7 @@ TEST_F(OneBufferTest, OffersParametersAfterAPullThatBrokeOff) {
   EXPECT_THAT(PushOwn({1, 2, 3}), Round(0, Disposition::kStaleDropped));
   EXPECT_EQ(other_.Parameters(), Values({4, 5, 6}));
   EXPECT_EQ(parameters_, Values({4, 5, 6}));
-  EXPECT_TRUE(client_->parameters_complete());
+  EXPECT_TRUE(client_->held().complete());
 }
 
 // Twice the server is lost with all it has: before a push, and while the worker pulls what another

@@ -92,7 +92,8 @@ class GrpcConnection final : public ServerConnection {
         channel_(std::move(channel)),
         paths_(options_.address, options_.credentials, options_.connections,
                checksums_ == Checksums::kOff) {
-    MakeStubs();
+    stub_ = v1::ParameterServer::NewStub(channel_.get());
+    streams_ = std::make_unique<grpc::GenericStub>(channel_.get());
   }
 
   // The server may not have noticed yet that an earlier process of this name has died.
@@ -121,7 +122,8 @@ class GrpcConnection final : public ServerConnection {
           "lost the server at ", options_.address, ", and it did not come back within ",
           absl::FormatDuration(options_.connect_timeout), ": ", connected.message()));
     }
-    MakeStubs();
+    stub_ = v1::ParameterServer::NewStub(channel_.get());
+    streams_ = std::make_unique<grpc::GenericStub>(channel_.get());
     return absl::OkStatus();
   }
 
@@ -149,6 +151,15 @@ class GrpcConnection final : public ServerConnection {
 
   absl::StatusOr<PulledConstants> PullConstants(SessionId session, uint64_t bytes) override {
     return PullConstantsOverGrpc(*streams_, session, bytes, options_.token);
+  }
+
+  absl::StatusOr<PulledState> PullState(SessionId session,
+                                        absl::optional<uint64_t> steps) override {
+    return PullStateOverGrpc(*streams_, session, steps, options_.token);
+  }
+
+  absl::Status OfferState(SessionId session, const absl::StatusOr<std::string>& bytes) override {
+    return OfferStateOverGrpc(*streams_, session, bytes, options_.token);
   }
 
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
@@ -259,11 +270,6 @@ class GrpcConnection final : public ServerConnection {
       }
     }
     return welcome;
-  }
-
-  void MakeStubs() {
-    stub_ = v1::ParameterServer::NewStub(channel_.get());
-    streams_ = std::make_unique<grpc::GenericStub>(channel_.get());
   }
 
   struct Session {

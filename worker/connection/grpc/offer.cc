@@ -1,6 +1,7 @@
 #include "worker/connection/grpc/offer.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -14,10 +15,46 @@ namespace {
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
 constexpr char kOfferConstants[] = "/sluice.v1.ParameterServer/OfferConstants";
 constexpr char kPullConstants[] = "/sluice.v1.ParameterServer/PullConstants";
+constexpr char kPullState[] = "/sluice.v1.ParameterServer/PullState";
+constexpr char kOfferState[] = "/sluice.v1.ParameterServer/OfferState";
 
-constexpr size_t kBytesOfConstantPart = kChunkElements * sizeof(float);
+constexpr size_t kBytesOfPart = kChunkElements * sizeof(float);
+constexpr uint64_t kAnySize = uint64_t{1} << 63;
+// Another worker offers it after its batch, and its size is not known. A server that is gone ends
+// the call earlier.
+constexpr absl::Duration kStateTimeout = absl::Hours(24);
 
-absl::Duration TimeoutOfConstants(uint64_t bytes) { return TransferTimeout(bytes / sizeof(float)); }
+absl::Duration TimeoutOf(uint64_t bytes) { return TransferTimeout(bytes / sizeof(float)); }
+
+// Sends bytes as the parts of an offer. False: the call has ended.
+template <typename Message>
+bool WriteParts(Message& part, absl::string_view left, GrpcStream& stream) {
+  bool open = true;
+  for (; open && !left.empty(); left.remove_prefix(part.data().size())) {
+    part.set_data(left.data(), std::min(left.size(), kBytesOfPart));
+    open = stream.Write(EncodeMessage(part), Follows::kMore);
+  }
+  return open;
+}
+
+// Reads an answer in parts to the end: the first message, and at most `most` bytes.
+template <typename Message>
+absl::Status ReadParts(const char* method, GrpcStream& stream, uint64_t most, Message* first,
+                       std::string* bytes) {
+  bool any = false;
+  grpc::ByteBuffer message;
+  while (stream.Read(&message)) {
+    Message part;
+    if (!DecodeMessage(message, &part) || part.data().size() > most - bytes->size()) {
+      stream.Cancel();
+      stream.Finish();
+      return UnexpectedMessage(method, "part");
+    }
+    bytes->append(part.data());
+    if (!std::exchange(any, true)) *first = std::move(part);
+  }
+  return EndOf(stream.Finish());
+}
 
 class GrpcOffer final : public PendingOffer {
  public:
@@ -68,16 +105,13 @@ absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, Session
                                                 const std::string& token) {
   uint64_t bytes = 0;
   for (const absl::Span<char> value : values) bytes += value.size();
-  GrpcStream stream(stub, kOfferConstants, TimeoutOfConstants(bytes), token);
+  GrpcStream stream(stub, kOfferConstants, TimeoutOf(bytes), token);
   v1::OfferConstantsRequest message;
   message.mutable_header()->set_session(session.value());
   message.mutable_header()->set_checksum(checksum);
   bool open = stream.Write(EncodeMessage(message), Follows::kMoreAtOnce);
-  for (absl::Span<char> left : values) {
-    for (; open && !left.empty(); left.remove_prefix(message.data().size())) {
-      message.set_data(left.data(), std::min(left.size(), kBytesOfConstantPart));
-      open = stream.Write(EncodeMessage(message), Follows::kMore);
-    }
+  for (const absl::Span<char> value : values) {
+    open = open && WriteParts(message, {value.data(), value.size()}, stream);
   }
   if (open) stream.EndWrites();
   const auto answer = ReadAnswer<v1::OfferConstantsResponse>("OfferConstants", stream);
@@ -87,27 +121,53 @@ absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, Session
 
 absl::StatusOr<PulledConstants> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
                                                       uint64_t bytes, const std::string& token) {
-  GrpcStream stream(stub, kPullConstants, TimeoutOfConstants(bytes), token);
+  GrpcStream stream(stub, kPullConstants, TimeoutOf(bytes), token);
   v1::PullConstantsRequest request;
   request.set_session(session.value());
   stream.Write(EncodeMessage(request), Follows::kNothing);
   PulledConstants pulled;
   pulled.bytes.reserve(bytes);
-  grpc::ByteBuffer message;
-  while (stream.Read(&message)) {
-    v1::PullConstantsResponse part;
-    if (!DecodeMessage(message, &part) || part.data().size() > bytes - pulled.bytes.size()) {
-      stream.Cancel();
-      stream.Finish();
-      return UnexpectedMessage("PullConstants", "part");
-    }
-    if (part.checksum() != 0) pulled.checksum = part.checksum();
-    pulled.bytes.append(part.data());
-  }
-  const absl::Status ended = EndOf(stream.Finish());
-  if (!ended.ok()) return ended;
+  v1::PullConstantsResponse first;
+  const absl::Status read = ReadParts("PullConstants", stream, bytes, &first, &pulled.bytes);
+  if (!read.ok()) return read;
+  pulled.checksum = first.checksum();
   if (pulled.bytes.size() == bytes && Checksum(pulled.bytes) == pulled.checksum) return pulled;
   return MakeError(Reason::kCorruptChunk, "the model's constants were damaged on their way");
+}
+
+absl::StatusOr<PulledState> PullStateOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                              absl::optional<uint64_t> steps,
+                                              const std::string& token) {
+  GrpcStream stream(stub, kPullState, kStateTimeout, token);
+  v1::PullStateRequest request;
+  request.set_session(session.value());
+  if (steps.has_value()) request.set_optimizer_steps(*steps);
+  stream.Write(EncodeMessage(request), Follows::kNothing);
+  PulledState pulled;
+  v1::PullStateResponse first;
+  const absl::Status read = ReadParts("PullState", stream, kAnySize, &first, &pulled.bytes);
+  if (!read.ok()) return read;
+  pulled.step = Step(first.step());
+  pulled.own = first.own();
+  if (pulled.own) return pulled;
+  pulled.optimizer_steps = first.optimizer_steps();
+  if (Checksum(pulled.bytes) == first.checksum()) return pulled;
+  return MakeError(Reason::kCorruptChunk, "another worker's model was damaged on its way");
+}
+
+absl::Status OfferStateOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                const absl::StatusOr<std::string>& bytes,
+                                const std::string& token) {
+  const absl::string_view model = bytes.ok() ? absl::string_view(*bytes) : "";
+  GrpcStream stream(stub, kOfferState, TimeoutOf(model.size()), token);
+  v1::OfferStateRequest message;
+  message.mutable_header()->set_session(session.value());
+  message.mutable_header()->set_checksum(Checksum(model));
+  if (!bytes.ok()) message.mutable_header()->set_failure(std::string(bytes.status().message()));
+  bool open = stream.Write(EncodeMessage(message), Follows::kMoreAtOnce);
+  open = open && WriteParts(message, model, stream);
+  if (open) stream.EndWrites();
+  return ReadAnswer<v1::OfferStateResponse>("OfferState", stream).status();
 }
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// An offer of initial parameters over gRPC.
+// What workers offer over gRPC: initial parameters, constants, and their models.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_OFFER_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_OFFER_H_
@@ -28,6 +28,13 @@ absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, Session
                                                 const std::string& token);
 absl::StatusOr<PulledConstants> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
                                                       uint64_t bytes, const std::string& token);
+
+// See ServerConnection::PullState() and OfferState().
+absl::StatusOr<PulledState> PullStateOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                              absl::optional<uint64_t> steps,
+                                              const std::string& token);
+absl::Status OfferStateOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                const absl::StatusOr<std::string>& bytes, const std::string& token);
 
 }  // namespace sluice
 
