@@ -66,7 +66,7 @@ class Round(ctypes.Structure):
 class Status(ctypes.Structure):
     _fields_ = [("index", ctypes.c_uint32), ("workers", ctypes.c_uint32), ("pushes_before", ctypes.c_uint64),
                 ("step", ctypes.c_uint64), ("learning_rate_factor", ctypes.c_double), ("complete", ctypes.c_int32),
-                ("constants_written", ctypes.c_uint64)]
+                ("constants_written", ctypes.c_uint64), ("step_to_take", ctypes.c_int32)]
 
 
 class RunningMean(ctypes.Structure):
@@ -82,6 +82,9 @@ class SavedRows(ctypes.Structure):
     _fields_ = [("ids", ctypes.c_void_p), ("rows", ctypes.c_void_p), ("count", ctypes.c_size_t), ("width", ctypes.c_uint32)]
 
 
+SaveModel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p),
+                             ctypes.POINTER(ctypes.c_uint64))
+LoadModel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
 Restore = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 _HANDLE = ctypes.c_void_p
@@ -107,6 +110,7 @@ _FUNCTIONS = {
     "sluice_client_free": (None, [_HANDLE]),
     "sluice_set_failure": (None, [_HANDLE, ctypes.c_char_p]),
     "sluice_set_restore": (ctypes.c_int32, [_HANDLE, Restore, ctypes.c_void_p]),
+    "sluice_set_model": (ctypes.c_int32, [_HANDLE, SaveModel, LoadModel, ctypes.c_void_p]),
     "sluice_keep_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
     "sluice_set_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
     "sluice_set_options": (ctypes.c_int32, [_HANDLE, ctypes.c_size_t, ctypes.POINTER(Option), ctypes.c_size_t]),

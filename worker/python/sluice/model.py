@@ -28,7 +28,8 @@ class Member:
         self.length = tensor.numel()
         self.is_parameter = is_parameter  # False: a statistic
         self.is_copied = tensor.dtype != torch.float32 or tensor.device.type != "cpu"  # through the vector
-        self.is_view = not self.is_copied
+        # Whether the tensor, and its gradient, are views of FlatModel's vectors.
+        self.is_view = self.gradient_is_view = not self.is_copied
         # FlatModel sets these: views of its vectors, and where the value lies.
         self.value = self.gradient = tensor
         self.address = 0
@@ -40,7 +41,7 @@ class Member:
     def has_gradient(self) -> bool:
         """Whether the tensor's gradient lies in the vector. A sparse one has no address; `grad.data = …` moves a dense one."""
         gradient = self.tensor.grad
-        return (gradient is not None and gradient.layout == torch.strided and self.is_view
+        return (gradient is not None and gradient.layout == torch.strided and self.gradient_is_view
                 and gradient.data_ptr() == self.gradient.data_ptr())
 
     def take(self, value: torch.Tensor) -> None:
@@ -58,7 +59,8 @@ class FlatModel:
 
     Parameters of float32 on the CPU are views, so nothing is copied between PyTorch and the wire. Others are converted
     and copied at every step: those on a GPU through the flat vector, which is in host memory. If the others have more
-    than half of the elements, no tensor is a view, and one vector carries gradients and values in turn.
+    than half of the elements, no tensor is a view, and one vector carries gradients and values in turn. If the workers
+    step themselves, one vector carries gradients both ways, and the tensors stay where they are.
 
     Attributes:
       values: tensor of float32, [elements]: what is pulled.
@@ -70,12 +72,13 @@ class FlatModel:
     """
 
     def __init__(self, named_parameters: Named, named_buffers: Named, pushes_gradients: bool = True,
-                 has_tables: bool = False) -> None:
+                 has_tables: bool = False, pulls_gradients: bool = False) -> None:
         """The first two are lists of (name, tensor). The tensors move into other memory, and keep their values."""
         self.members = members_of(named_parameters, named_buffers, has_tables)
         self.size = size_of(self.members)
         copied = sum(member.length for member in self.members if member.is_copied)
-        self.has_one_buffer = pushes_gradients and 2 * copied > self.size
+        self.has_one_buffer = pulls_gradients or (pushes_gradients and 2 * copied > self.size)
+        self._pulls_gradients = pulls_gradients
         self._buffer, self.pushed = shared_vector(self.size)
         self.gradients = self.pushed if pushes_gradients else memory.floats(self.size)
         self._memory, self.values = (None, self.pushed) if self.has_one_buffer else _own_vector(self.size)
@@ -90,6 +93,7 @@ class FlatModel:
                     member.value.copy_(member.tensor)
                 member.address = member.value.data_ptr()
                 member.is_view = member.is_view and not self.has_one_buffer
+                member.gradient_is_view = member.is_view or (pulls_gradients and not member.is_copied)
                 if member.is_view:
                     member.tensor.data = member.value
         self.bind_gradients()
@@ -111,15 +115,15 @@ class FlatModel:
     def bind_gradients(self) -> None:
         """Makes the gradients views again, where they can be."""
         for member in self.members:
-            if member.is_parameter and member.is_view and not member.has_gradient():
+            if member.is_parameter and member.gradient_is_view and not member.has_gradient():
                 member.tensor.grad = member.gradient.detach()  # another tensor, as the program may move it
 
     def zero_gradients(self) -> None:
-        if not self.has_one_buffer:  # else gather_gradients() writes all of it
+        if self._pulls_gradients or not self.has_one_buffer:  # else gather_gradients() writes all of it
             self.gradients.zero_()
         self.bind_gradients()
         for member in self.members:
-            if member.is_parameter and not member.is_view:
+            if member.is_parameter and not member.gradient_is_view:
                 member.tensor.grad = None
 
     def check_views(self) -> None:
@@ -165,6 +169,22 @@ class FlatModel:
         with torch.no_grad():
             for member in self.members:
                 if not member.is_view:
+                    member.take(member.value)
+
+
+    def scatter_gradients(self) -> None:
+        """Copies a mean gradient that was pulled to those that are no views, and the values of statistics."""
+        with torch.no_grad():
+            for member in self.members:
+                if not member.is_parameter:
+                    member.take(member.value)
+                elif not member.gradient_is_view:
+                    member.tensor.grad = member.gradient.to(member.tensor.device, member.tensor.dtype, copy=True)
+
+    def take_statistics(self) -> None:
+        with torch.no_grad():
+            for member in self.members:
+                if not member.is_parameter:
                     member.take(member.value)
 
 

@@ -1,6 +1,7 @@
 """A PyTorch optimizer whose parameters and state are on a server."""
 
 import ctypes
+import logging
 import operator
 import threading
 import warnings
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple, Union
 
 import torch
-from torch.nn.utils.clip_grad import clip_grad_norm_
+from torch.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 
 from sluice import _ending, _library, memory
 from sluice._library import library
@@ -18,6 +19,7 @@ from sluice.errors import DivergedError, ModelError, RemoteError
 from sluice.job import Job, check_not_forked, forked
 from sluice.batch_norms import BatchNorms
 from sluice.constants import Constants, named_constants
+from sluice.held_model import HeldModel
 from sluice.model import FlatModel, Named, named_statistics
 from sluice.module_watch import ModuleWatch
 
@@ -77,7 +79,7 @@ def _options_of(kind: type, group: Mapping[str, Any]) -> Dict[str, float]:
         elif key in names:
             options[names[key]] = float(value)
         elif value:
-            raise ModelError(f"{kind.__name__} has {key}={value}, which the server's {name} does not have; leave it out")
+            raise ModelError(f"{kind.__name__} has {key}={value}, which the server's {name} does not have")
     return options
 
 
@@ -90,8 +92,10 @@ def _groups_of(optimizer: torch.optim.Optimizer) -> List[Dict[str, float]]:
 class DistributedOptimizer(torch.optim.Optimizer):
     """Takes the place of a PyTorch optimizer: step() pushes the gradients, and takes the server's parameters.
 
-    The server has SGD, Adam, AdamW, Adagrad and RMSprop, with all their options and parameter groups. The training
-    loop stays as it is. The first worker's parameters become the job's first; after that all have the job's.
+    The training loop stays as it is. The first worker's parameters become the job's first; after that all have the
+    job's. The server steps with SGD, Adam, AdamW, Adagrad and RMSprop, with all their options and parameter groups. With
+    any other optimizer, in sync, the workers step: the server brings the mean of all gradients, and `optimizer` takes
+    the same step with it in each worker.
 
     Options travel with the gradients: every scheduler of PyTorch works, and every line that changes param_groups. A
     step is made with the options of the worker with the lowest index that contributes to it, so let all workers change
@@ -109,18 +113,21 @@ class DistributedOptimizer(torch.optim.Optimizer):
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, job: Job, model: Optional[torch.nn.Module] = None, *,
-                 overlap: bool = False, local_steps: int = 0, elasticity: float = 1.0, moving_rate: float = 1.0,
+                 where: str = "auto", overlap: bool = False, local_steps: int = 0, elasticity: float = 1.0, moving_rate: float = 1.0,
                  outer_momentum: Optional[float] = None, outer_nesterov: bool = False) -> None:
         """Joins the job, and copies the job's parameters into the model.
 
         Args:
-          optimizer: one of PyTorch's five above, just made. It is not stepped, unless with local steps. For a model
-            that has embeddings and no parameters, give it a group without parameters, as PyTorch takes no empty list:
-            torch.optim.SGD([{"params": []}], lr=0.1).
+          optimizer: any but LBFGS and SparseAdam. For a model that has embeddings and no parameters, give it a group
+            without parameters, as PyTorch takes no empty list: torch.optim.SGD([{"params": []}], lr=0.1).
           job: what sluice.start() has returned.
           model: the module whose parameters these are. It gives them names, and its running statistics (batch
             normalization) are averaged, too. Without it, parameters are named by their place, and each worker keeps its
             own statistics.
+          where: who steps. "server": one of the five above, just made, which is not stepped itself; the state is the
+            server's, which saves it. "worker": each worker, with `optimizer`; only in sync. The program saves the model,
+            as in one process. "auto": the server, unless it does not have the optimizer or one of its options, or the
+            optimizer has a state that was loaded; then a line in the log says so.
           overlap: send gradients while backward computes others; backward() once for each step(). It does nothing for a
             model of which more than half is not float32 on the CPU.
           local_steps: take so many steps with `optimizer` itself between two pushes of parameters, which the server
@@ -133,6 +140,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """
         # Not Optimizer.__init__(), which would make groups of its own.
         self._inner = optimizer
+        steps_here = _steps_here(where, optimizer, job, bool(local_steps))
         self.last: Optional[Round] = None
         self._job = job
         self._local_steps = local_steps
@@ -140,31 +148,36 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._steps_taken = self._samples_taken = 0
         self._factor = 1.0
         self._overlap: Optional[_Overlap] = None
-        kind = type(optimizer)
-        _check_arguments(job, kind, overlap, local_steps)
-        if not local_steps and _has_stepped(optimizer):
-            raise ModelError("the optimizer has taken steps or was loaded, and the server would not have its state; give a "
-                             "new one, and start the server with --checkpoint-dir, which keeps the state")
+        _check_arguments(job, overlap, local_steps)
         self._embeddings = embeddings_of(model)
         parameters = _named_parameters(optimizer, model, bool(self._embeddings))
         statistics = [] if model is None else named_statistics(model)
-        self._flat = FlatModel(parameters, statistics, not local_steps, bool(self._embeddings))
+        self._flat = FlatModel(parameters, statistics, not local_steps, bool(self._embeddings), steps_here)
+        self._held = HeldModel(optimizer, self._flat) if steps_here else None
+        self._steps = self._has_mean = self._step_to_take = False  # of a step() under way; see _take_step()
+        self._clip: Optional[Callable[[List[torch.Tensor]], Any]] = None  # for the mean of the next step()
+        self._broken = False  # a step of `optimizer` has broken off, so that the model is not the others' any more
         self._constants = Constants([] if model is None else named_constants(model, parameters, statistics))
         self._watch = ModuleWatch(model, self._flat.members, self._constants.frozen)
         self._trained = _trained(optimizer)
-        self._told = _groups_of(optimizer)  # what the server knows
-        for options, group in zip(self._told, optimizer.param_groups):
-            # A scheduler has changed the rate already, perhaps to another one in each process that joins.
-            options["learning_rate"] = float(group.get("initial_lr", group["lr"]))
-        groups, self._numbers = ({}, []) if local_steps else self._groups(parameters)
-        if local_steps:
+        own_steps = steps_here or bool(local_steps)
+        self._told = [{}] * len(optimizer.param_groups) if own_steps else _groups_of(optimizer)  # what the server knows
+        # A scheduler may have changed the rate already, perhaps to another one in each process that joins.
+        self._rates = [group.get("initial_lr", group.get("lr")) for group in optimizer.param_groups]
+        for options, rate in zip(self._told, [] if own_steps else self._rates):
+            options["learning_rate"] = float(rate)
+        groups, self._numbers = ({}, []) if own_steps else self._groups(parameters)
+        chosen: Tuple[str, Mapping[str, float]]
+        if steps_here:
+            chosen = ("mean_gradient", {})
+        elif local_steps:
             if outer_momentum is None:
                 outer_momentum = 0.3 if local_steps > 1 and elasticity == 1 and moving_rate == 1 else 0
             chosen = ("averaging", {"moving_rate": moving_rate, "local_steps": local_steps,
                                     "outer_momentum": outer_momentum, "outer_nesterov": outer_nesterov})
         else:
-            chosen = (_OPTIMIZERS[kind][0], self._told[0])
-        self._client = _Client(job, self._flat, self._constants, *chosen, groups)
+            chosen = (_OPTIMIZERS[type(optimizer)][0], self._told[0])
+        self._client = _Client(job, self._flat, self._constants, *chosen, groups, self._held)
         self._pushes_rows = False  # the call that Ctrl-C has interrupted, if any, is a push
         if self._embeddings:
             self._add_tables()
@@ -178,7 +191,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self.first_step:
             _note_step(optimizer)
         self._constants.take(status.constants_written)
-        self._flat.scatter_values()
+        if self._held is None or not self._held.is_there:
+            self._flat.scatter_values()
+        if self._held is not None:
+            self._take_mean()  # of the first step that it takes part in, perhaps
+            self._take_step()
+            self._flat.zero_gradients()
         self._norms.note_pull()
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
@@ -242,16 +260,23 @@ class DistributedOptimizer(torch.optim.Optimizer):
         raise ModelError("parameters were added after DistributedOptimizer was made; add them to the optimizer before")
 
     def state_dict(self) -> Dict[str, Any]:
-        """Returns the groups' options. The state is on the server, which saves it (--checkpoint-dir)."""
-        if not self._local_steps:
+        """Returns PyTorch's, if the workers step. Else it has the groups' options only: the state is on the server, which
+        saves it (--checkpoint-dir)."""
+        self.wait()
+        if not self._local_steps and self._held is None:
             warnings.warn("the optimizer's state is on the server, and state_dict() has only its options; start the server "
                           "with --checkpoint-dir, which saves the state", stacklevel=2)
         options: Dict[str, Any] = self._inner.state_dict()
         return options
 
-    def load_state_dict(self, state_dict: Any) -> NoReturn:
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Loads one of PyTorch, in all workers, if they step, also with local steps."""
+        self.wait()
+        if self._held is not None or self._local_steps:
+            self._inner.load_state_dict(state_dict)
+            return
         raise ModelError("the optimizer's state is on the server; start the server with --checkpoint-dir, and it goes on "
-                         "where it was")
+                         "where it was, or give where=\"worker\"")
 
     def _groups(self, parameters: Named) -> Tuple[Groups, List[Optional[int]]]:
         """Returns the options of all groups but the first, by the names of their parameters; and the server's number of
@@ -296,6 +321,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.wait()
         if self._overlap is not None:
             self._overlap.give_up()
+        if self._step_to_take:
+            raise ModelError("the mean of the gradients was not stepped with, and the other workers step: call step() after "
+                             "reduce(), in every worker")
+        self._steps = self._has_mean = False
+        self._clip = None
         self._flat.zero_gradients()
         for embedding in self._embeddings.values():
             embedding.forget_gradients()
@@ -318,20 +348,53 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if round_ is not None:
             self._end_push(round_)
         self._take_values()
+        if self._steps and self._has_mean:
+            self._take_step()
 
-    def clip_grad_norm_(self, max_norm: float) -> None:
+    def reduce(self, *, samples: int = 1, loss: Any = None) -> None:
+        """If the workers step: makes each parameter's gradient the mean of all workers'. step() then only steps.
+
+        For what a program does to gradients before it steps. step() calls it if the program has not. The arguments and
+        errors are those of step().
+        """
+        if self._held is None:
+            raise ModelError("the mean of the gradients is on the server, which steps; give where=\"worker\"")
+        self._client.check_takes_part()
+        self.wait()
+        self._steps = False
+        if not self._has_mean:
+            self._push_gradients(_number_of(samples), _loss_of(loss))
+
+    def clip_grad_norm_(self, max_norm: float) -> Optional[torch.Tensor]:
         """Bounds the norm of the mean of all workers' gradients in the next step(). Call it before each, in all workers.
 
-        torch.nn.utils.clip_grad_norm_() would clip this worker's gradient alone. It also returns the norm; that of the
-        mean is not known here. With local steps the gradients are this worker's own, and PyTorch's function clips them.
+        torch.nn.utils.clip_grad_norm_() would clip this worker's gradient alone, unless reduce() was called before. It also
+        returns the norm; here that is known after reduce(), and with local steps, whose gradients are this worker's own.
+        Otherwise this returns None.
         """
         if not 0 < max_norm < float("inf"):
             raise ValueError(f"max_norm is {max_norm}, expected a finite number above 0")
         self.wait()
-        if self._local_steps:
-            clip_grad_norm_([parameter for group in self.param_groups for parameter in group["params"]], max_norm)
-        else:
+        if not self._local_steps and self._held is None:
             self._client.set_clip_norm(max_norm)
+            return None
+        norm: Optional[torch.Tensor] = self._clip_mean(lambda parameters: clip_grad_norm_(parameters, max_norm))
+        return norm
+
+    def clip_grad_value_(self, clip_value: float) -> None:
+        """Bounds each element of the mean, as clip_grad_norm_() does its norm, if the workers step."""
+        self.wait()
+        if not self._local_steps and self._held is None:
+            raise ModelError("the server bounds the norm of the mean, and not its elements; use clip_grad_norm_(), or give "
+                             "where=\"worker\"")
+        self._clip_mean(lambda parameters: clip_grad_value_(parameters, clip_value))
+
+    def _clip_mean(self, clip: Callable[[List[torch.Tensor]], Any]) -> Any:
+        """Clips now if the mean is there, or else in the next step()."""
+        if self._local_steps or self._has_mean:
+            return clip([parameter for group in self.param_groups for parameter in group["params"]])
+        self._clip = clip
+        return None
 
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None, *, samples: int = 1, loss: Any = None) -> Any:
@@ -357,33 +420,57 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 loss = closure()
         self._client.check_takes_part()
         self.wait()
-        self._look_up()
-        self._check_parameters()
         samples, value = _number_of(samples), _loss_of(loss)
         if self._local_steps:
+            self._look_up()
             self._take_local_step(samples, value)
+        elif self._held is None:
+            self._push_gradients(samples, value)
         else:
-            if self._overlap is not None:
-                self._overlap.check()
-            self._tell_options()
-            self._flat.gather_gradients()
-            if self._overlap is not None:
-                self._overlap.end()
-            self._push(samples, value)
+            if samples != 1 and self._has_mean:
+                raise ValueError("the gradients were pushed by reduce(), which takes samples")
+            self._steps = True
+            if not self._has_mean:
+                self._push_gradients(samples, value)
+            self._take_step()
         return loss
+
+    def _push_gradients(self, samples: int, loss: Optional[float]) -> None:
+        if self._broken:
+            raise ModelError("a step of the optimizer has broken off, so this worker's model is not the others' any more; end "
+                             "this process and start it again: it then takes the model of another worker")
+        self._look_up()
+        if self._overlap is not None:
+            self._overlap.check()
+        self._tell_options()
+        self._flat.gather_gradients()
+        if self._overlap is not None:
+            self._overlap.end()
+        self._push(samples, loss)
+
+    def _take_step(self) -> None:
+        """Steps with the mean, if there is one: not if the server has skipped that step, or another model was taken."""
+        clip, self._clip = self._clip, None
+        if self._step_to_take:
+            self._broken = True
+            if clip is not None:
+                self._clip_mean(clip)
+            self._inner.step()
+            self._step_to_take = self._broken = False
+        self._steps = self._has_mean = False
 
     def _look_up(self) -> None:
         self._watch.adopt()
         self._flat.check_views()
         self._constants.warn_of_changes()
-
-    def _check_parameters(self) -> None:
         if _trained(self._inner) != self._trained:
             raise ModelError("the optimizer's parameters, or which of them require a gradient, have changed since "
                              "DistributedOptimizer was made, and the server would not train the new ones; add and unfreeze "
                              "parameters before")
 
     def _tell_options(self) -> None:
+        if not self._numbers:
+            return  # the workers step
         for place, (number, options) in enumerate(zip(self._numbers, _groups_of(self._inner))):
             if number is None or options == self._told[place]:
                 continue
@@ -415,9 +502,28 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._client.pulling:
             if self._constants:
                 self._constants.take(self._client.status().constants_written)
-            self._flat.scatter_values()
+            if self._held is None:
+                self._flat.scatter_values()
+            else:
+                self._take_mean()
             self._norms.note_pull()
             self._client.pulling = False
+
+    def _take_mean(self) -> None:
+        """The mean becomes the gradient; or the model of another worker takes the place of this one's."""
+        assert self._held is not None
+        status = self._client.status()
+        if self._held.take() and self.last is not None:
+            warnings.warn(f"this worker has missed steps, and has taken the model of another one, of step {status.step}: a "
+                          "scheduler of its own has missed them, too")
+        self._held.forget()
+        self._step_to_take = bool(status.step_to_take)
+        if self._step_to_take:
+            self._flat.scatter_gradients()
+        else:
+            self._flat.take_statistics()
+            self._flat.zero_gradients()
+        self._has_mean = True
 
     def _take_local_step(self, samples: int, loss: Optional[float]) -> None:
         status = self._client.status()
@@ -435,8 +541,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if factor == 1 and self._factor == 1:
             return
         self._factor = factor
-        for group, options in zip(self._inner.param_groups, self._told):
-            group["lr"] = options["learning_rate"] * factor
+        for group, rate in zip(self._inner.param_groups, self._rates):
+            if rate is not None:
+                group["lr"] = float(rate) * factor
 
     def _push_parameters(self, loss: Optional[float]) -> None:
         samples, self._samples_taken, self._steps_taken = max(1, self._samples_taken), 0, 0
@@ -468,15 +575,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._client.leave()
 
     def await_end(self) -> None:
-        """Does the same as leave(), waits until all workers have left, and takes the final parameters.
+        """Does the same as leave(), waits until all workers have left, and takes the final parameters. If the workers step,
+        the model stays that of this worker's last step.
 
         Until report(), embeddings have the rows of the last step.
         """
         self.wait()
         self._look_up()
         self._push_the_rest()
-        self._client.call(library.sluice_await_end, pulls=True, leaves=True)
+        self._client.call(library.sluice_await_end, pulls=self._held is None, leaves=True)
         self._take_values()
+        if self._held is not None:
+            self._flat.zero_gradients()  # the library has written the last mean
 
     def report(self, **results: float) -> None:
         """Sends numbers for the server's closing table: report(test_accuracy=0.91). Once, after await_end()."""
@@ -486,17 +596,48 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._client.call(library.sluice_report, names, values, len(results))
 
 
-def _check_arguments(job: Job, kind: type, overlap: bool, local_steps: int) -> None:
+def _steps_here(where: str, optimizer: torch.optim.Optimizer, job: Job, has_local_steps: bool) -> bool:
+    """Returns whether the workers make every step, each with its optimizer."""
+    if where not in ("auto", "server", "worker"):
+        raise ValueError(f"where is {where!r}, expected \"auto\", \"server\" or \"worker\"")
+    kind = type(optimizer).__name__
+    if isinstance(optimizer, (torch.optim.LBFGS, torch.optim.SparseAdam)):
+        why = "computes the gradient several times in a step" if isinstance(optimizer, torch.optim.LBFGS) else \
+            "takes sparse gradients only, and their mean is dense"
+        raise ModelError(f"{kind} {why}, so it cannot be distributed; use another optimizer")
+    if has_local_steps:
+        if where == "server":
+            raise ValueError("with local_steps the workers step; leave where out")
+        return False
+    why_not = _why_not_on_server(optimizer)
+    if where == "server" and why_not:
+        raise ModelError(f"{why_not}; give where=\"worker\", or another optimizer")
+    if where == "auto" and why_not and job.speaks:
+        logging.getLogger("sluice").warning("the workers step, each with %s, on the mean of all gradients: %s", kind, why_not)
+    return where == "worker" or bool(why_not)
+
+
+def _why_not_on_server(optimizer: torch.optim.Optimizer) -> str:
+    """Returns why the server cannot step with it; empty if it can."""
+    if type(optimizer) not in _OPTIMIZERS:
+        names = ", ".join(known.__name__ for known in _OPTIMIZERS)
+        return f"{type(optimizer).__name__} has no counterpart on the server, which has {names}"
+    if _has_stepped(optimizer):
+        return "the optimizer has taken steps or was loaded, and the server would not have its state"
+    try:
+        _groups_of(optimizer)
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def _check_arguments(job: Job, overlap: bool, local_steps: int) -> None:
     if job.is_server:
         raise ValueError("this process serves; call job.serve() instead of training")
     joined = job._joined()
     if joined is not None and not joined.left:
         raise ModelError("this process has joined the job with another optimizer, and a job trains one model; give one "
                          "optimizer all parameters, in groups if they differ, or call leave() of the other one before")
-    if kind not in _OPTIMIZERS:
-        names = ", ".join(known.__name__ for known in _OPTIMIZERS)
-        raise ModelError(f"{kind.__name__} has no counterpart on the server, which has {names}; use one of them, "
-                         "also with local_steps")
     if local_steps and overlap:
         raise ValueError("local steps push no gradients, so overlap has none to send early; use one of them")
     if local_steps < 0:
@@ -586,7 +727,7 @@ class _Client:
     """The library's client: it calls, and waits so that Python can handle signals."""
 
     def __init__(self, job: Job, flat: FlatModel, constants: Constants, name: str, options: Mapping[str, float],
-                 groups: Groups) -> None:
+                 groups: Groups, held: Optional[HeldModel]) -> None:
         self.left = False
         self._standing = _Standing()
         self._flat = flat  # its memory must outlive the client
@@ -606,13 +747,16 @@ class _Client:
         self.pulling = False  # a call has written the parameters, and they were not taken since
         self._pulls = self._leaves = False  # what the call under way does
         self._call = _library.Call(handle, library.sluice_wait, _library.Round())
-        self._restore_errors: List[BaseException] = []
-        restore = _restore_of(flat, self._restore_errors)
+        # Of the functions that the library calls.
+        self._errors: List[BaseException] = [] if held is None else held.errors
+        restore = _restore_of(flat, self._errors)
         if flat.has_one_buffer:
             _library.check(library.sluice_set_restore(handle, restore, None))
+        if held is not None:
+            _library.check(library.sluice_set_model(handle, held.save, held.load, None))
         self._waits = self._call.under_way
         self._rows: List[torch.Tensor] = []  # that a pull writes, and its ids
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._standing, flat, job, self._rows, restore, constants)
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._standing, flat, job, self._rows, restore, constants, held)
 
     def check_takes_part(self) -> None:
         if self.left:
@@ -655,8 +799,8 @@ class _Client:
         code = self._call.wait()
         if code != _library.OK:
             error = _error(code)
-            cause = self._restore_errors[0] if self._restore_errors else None
-            self._restore_errors[:] = []
+            cause = self._errors[0] if self._errors else None
+            self._errors[:] = []
             self._waits[0] = False
             raise error from cause
         result = self._call.result
@@ -777,7 +921,7 @@ class _Overlap:
         self._pending: Optional[Tuple[int, int]] = None  # neighbouring elements [begin, end) that are ready and not sent
         self._accumulators: List[Any] = []  # hooks live as long as these
         for place, member in enumerate(flat.members):
-            if member.is_parameter and member.is_view:
+            if member.is_parameter and member.gradient_is_view:
                 # PyTorch 1.13 has no register_post_accumulate_grad_hook(): the node that accumulates has the hook.
                 node: Any = member.tensor.expand_as(member.tensor).grad_fn
                 accumulator = node.next_functions[0][0]

@@ -1,0 +1,123 @@
+"""A model that the workers step, and the server does not have: what a worker hands to one that comes late."""
+
+import ctypes
+import io
+import json
+from typing import Any, List, Optional
+
+import torch
+
+from sluice import _library
+from sluice.errors import ModelError
+from sluice.model import FlatModel
+
+
+class HeldModel:
+    """Writes the model for the library, and takes that of another worker.
+
+    The bytes are those of torch.save(): the parameters, and the state of the optimizer's state_dict(). They are read as
+    data, and run no program: tensors with weights_only, which PyTorch 1.13 has for little else, and the rest as JSON.
+
+    Attributes:
+      save, load: the functions for sluice_set_model(). A thread of the library calls them, and gets the interpreter's
+        lock, since waiting gives that up.
+      errors: what has gone wrong in them, which that thread cannot raise.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, flat: FlatModel) -> None:
+        self._optimizer = optimizer
+        self._flat = flat
+        self._written = b""  # what the library reads
+        self._others: Optional[bytes] = None
+        self.errors: List[BaseException] = []
+        self.save = _library.SaveModel(self._save)
+        self.load = _library.LoadModel(self._load)
+
+        _plain(optimizer.state_dict(), [])  # what could not be handed over is told at once
+
+    def _save(self, _context: Optional[int], to: Any, size: Any) -> int:
+        try:
+            tensors: List[torch.Tensor] = []
+            plain = _plain({"parameters": [parameter.detach() for parameter in self._parameters()],
+                            "state": self._optimizer.state_dict()["state"]}, tensors)
+            content = io.BytesIO()
+            torch.save({"json": json.dumps(plain), "tensors": tensors}, content)
+            self._written = content.getvalue()
+        except BaseException as error:  # pylint: disable=broad-except
+            self.errors.append(error)
+            return 1
+        to[0] = ctypes.cast(ctypes.c_char_p(self._written), ctypes.c_void_p).value
+        size[0] = len(self._written)
+        return 0
+
+    def _load(self, _context: Optional[int], content: int, size: int) -> int:
+        try:
+            self._others = bytes((ctypes.c_char * size).from_address(content))
+        except BaseException as error:  # pylint: disable=broad-except
+            self.errors.append(error)
+            return 1
+        return 0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether another worker's model has come, and was not taken."""
+        return self._others is not None
+
+    def _parameters(self) -> List[torch.Tensor]:
+        return [member.tensor for member in self._flat.members if member.is_parameter]
+
+    def forget(self) -> None:
+        """Frees what was written for the library, which has read it."""
+        self._written = b""
+
+    def take(self) -> bool:
+        """Takes the model that another worker has sent since the last call. Returns whether there was one.
+
+        The options of the groups, such as the rate, stay those of this program, and so does its scheduler.
+        """
+        if self._others is None:
+            return False
+        file = torch.load(io.BytesIO(self._others), weights_only=True, map_location="cpu")
+        saved = _whole(json.loads(file["json"]), file["tensors"])
+        with torch.no_grad():
+            for parameter, value in zip(self._parameters(), saved["parameters"]):
+                parameter.copy_(value)
+        whole = {"state": saved["state"], "param_groups": self._optimizer.state_dict()["param_groups"]}
+        self._optimizer.load_state_dict(whole)
+        # PyTorch has given most tensors the type of their parameter. Here each keeps its own.
+        indices = [index for group in whole["param_groups"] for index in group["params"]]
+        tensors = [tensor for group in self._optimizer.param_groups for tensor in group["params"]]
+        for index, tensor in zip(indices, tensors):
+            own = self._optimizer.state.get(tensor, {})
+            for name, value in saved["state"].get(index, {}).items():
+                if isinstance(value, torch.Tensor) and own[name].dtype != value.dtype:
+                    own[name] = value.to(own[name].device)
+        self._others = None
+        return True
+
+
+def _plain(value: Any, tensors: List[torch.Tensor]) -> Any:
+    """Returns JSON's form of a value, whose tensors it adds to `tensors`. Of what JSON lacks, it is a list: a name first."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return ["tensor", len(tensors) - 1]
+    if isinstance(value, dict):
+        return ["dict", *([_plain(key, tensors), _plain(entry, tensors)] for key, entry in value.items())]
+    if isinstance(value, (list, tuple)):
+        return ["list" if isinstance(value, list) else "tuple", *(_plain(entry, tensors) for entry in value)]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ModelError(f"the optimizer's state_dict() has a {type(value).__name__}, which cannot be handed to a worker that "
+                     "comes late; expected tensors, numbers, texts, and lists, tuples and dictionaries of those")
+
+
+def _whole(plain: Any, tensors: List[torch.Tensor]) -> Any:
+    if not isinstance(plain, list):
+        return plain
+    name, *entries = plain
+    if name == "tensor":
+        return tensors[entries[0]]
+    if name == "dict":
+        return {_whole(key, tensors): _whole(entry, tensors) for key, entry in entries}
+    values = [_whole(entry, tensors) for entry in entries]
+    return values if name == "list" else tuple(values)
