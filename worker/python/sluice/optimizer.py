@@ -113,8 +113,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, job: Job, model: Optional[torch.nn.Module] = None, *,
-                 where: str = "auto", overlap: bool = False, local_steps: int = 0, elasticity: float = 1.0, moving_rate: float = 1.0,
-                 outer_momentum: Optional[float] = None, outer_nesterov: bool = False) -> None:
+                 where: str = "auto", overlap: bool = False, local_steps: int = 0, elasticity: float = 1.0,
+                 moving_rate: float = 1.0, outer_momentum: Optional[float] = None, outer_nesterov: bool = False) -> None:
         """Joins the job, and copies the job's parameters into the model.
 
         Args:
@@ -416,6 +416,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
           DivergedError: the server has ended the job because training diverged.
         """
         if closure is not None:
+            if self._has_mean:
+                raise ModelError("reduce() has made the gradients the mean, to which the closure would add; leave out one")
             with torch.set_grad_enabled(True):  # PyTorch 2.6 gives enable_grad() no types
                 loss = closure()
         self._client.check_takes_part()
@@ -756,7 +758,8 @@ class _Client:
             _library.check(library.sluice_set_model(handle, held.save, held.load, None))
         self._waits = self._call.under_way
         self._rows: List[torch.Tensor] = []  # that a pull writes, and its ids
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._standing, flat, job, self._rows, restore, constants, held)
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._standing, flat, job, self._rows, restore,
+                                           constants, held)
 
     def check_takes_part(self) -> None:
         if self.left:
