@@ -35,12 +35,12 @@ class ByteStream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   explicit ByteStream(WireBytes& wire_bytes) : wire_bytes_(wire_bytes) {}
 
   // Called once. The parts are in that field of their messages; `owner` keeps the bytes.
-  void Send(grpc::ByteBuffer first, uint32_t field, absl::string_view bytes,
+  void Send(const grpc::ByteBuffer& first, uint32_t field, absl::string_view bytes,
             std::shared_ptr<const void> owner) {
     field_ = field;
     left_ = bytes;
     owner_ = std::move(owner);
-    message_ = std::move(first);
+    message_ = first;
     StartWrite(&message_);
   }
 

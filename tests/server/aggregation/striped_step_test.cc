@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "server/aggregation/step_director.h"
 #include "server/aggregation/stripe_executor.h"
+#include "tests/testing/shard/step_world.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
 

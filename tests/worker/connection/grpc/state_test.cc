@@ -19,7 +19,6 @@ namespace sluice {
 namespace {
 
 using ::testing::_;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
