@@ -43,7 +43,10 @@ bool StateRequests::Waits(SessionId session) const {
 // What an earlier process of the name has contributed does not count.
 void StateRequests::Note(const std::vector<SessionId>& changed, const SessionTable& sessions,
                          Step step) {
-  if (std::exchange(step_, step) != step) have_it_.clear();
+  if (std::exchange(step_, step) != step) {
+    have_it_.clear();
+    failed_.clear();
+  }
   for (const SessionId session : changed) {
     const auto record = sessions.FindWorker(session);
     if (record.ok() && (*record)->contributed == step && !(*record)->inherited) {
@@ -101,10 +104,13 @@ void StateRequests::EndIfAllWait(const SessionTable& sessions, Step step, absl::
 
 void StateRequests::Choose(const SessionTable& sessions, Step step) {
   if (step != step_) return;
-  for (const SessionId session : have_it_) {
-    if (!sessions.IsAlive(session) || Waits(session)) continue;
-    asked_ = Asked{session, step};
-    return;
+  for (const bool again : {false, true}) {
+    for (const SessionId session : have_it_) {
+      const bool has_failed = failed_.count(session) > 0;
+      if (has_failed != again || !sessions.IsAlive(session) || Waits(session)) continue;
+      asked_ = Asked{session, step};
+      return;
+    }
   }
 }
 
@@ -126,14 +132,24 @@ absl::StatusOr<StateOfferId> StateRequests::BeginOffer(SessionId session) {
                    "call that got STATE_WANTED");
 }
 
-void StateRequests::EndOffer(StateOfferId offer) {
-  if (asked_.has_value() && asked_->offer == offer) asked_->offer = StateOfferId();
+void StateRequests::EndOffer(StateOfferId offer, Completions* completions) {
+  if (!asked_.has_value() || asked_->offer != offer) return;
+  failed_.insert(asked_->session);
+  asked_.reset();
+  if (++failures_ < kMostFailures) return;
+  failures_ = 0;
+  End(MakeError(Reason::kNoState,
+                absl::StrCat("other workers have the model, and ", kMostFailures,
+                             " offers of it in a row were damaged, too large or broke off; their "
+                             "logs say more")),
+      completions);
 }
 
 void StateRequests::HandOn(StateOfferId offer, WorkerState state, Completions* completions) {
   if (!asked_.has_value() || asked_->offer != offer) return;
   if (asked_->step == state.step) End(std::move(state), completions);
   asked_.reset();
+  failures_ = 0;
 }
 
 void StateRequests::Fail(StateOfferId offer, const std::string& failure, Completions* completions) {

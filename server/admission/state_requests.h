@@ -41,6 +41,8 @@ using StateOfferId = Number<struct StateOfferTag>;      // from 1; 0 is none
 // Externally synchronized.
 class StateRequests {
  public:
+  static constexpr int kMostFailures = 8;
+
   // If all wait, they wait for so long for one that was evicted, and may come back.
   explicit StateRequests(absl::Duration patience) : patience_(patience) {}
 
@@ -63,9 +65,10 @@ class StateRequests {
   static absl::Status WantedError();    // STATE_WANTED
 
   // An offer of the session begins, and ends. BAD_ARGUMENT if it is not asked (any more), or makes
-  // one already.
+  // one already. If it ends without being handed on, another worker is asked first; after
+  // kMostFailures in a row the requests end with NO_STATE.
   absl::StatusOr<StateOfferId> BeginOffer(SessionId session);
-  void EndOffer(StateOfferId offer);
+  void EndOffer(StateOfferId offer, Completions* completions);
   // Hands on what an offer has brought, or ends the requests with NO_STATE, and the text `failure`.
   // If its step is over, nothing happens: a worker is asked anew.
   void HandOn(StateOfferId offer, WorkerState state, Completions* completions);
@@ -100,6 +103,8 @@ class StateRequests {
   absl::optional<Asked> asked_;
   Step step_;                         // of `have_it_`
   std::set<SessionId> have_it_;       // have contributed to that step
+  std::set<SessionId> failed_;        // have made an offer since, that was not handed on
+  int failures_ = 0;                  // offers of all workers in a row
   absl::optional<absl::Time> since_;  // when all began to wait
 };
 

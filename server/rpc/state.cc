@@ -92,10 +92,10 @@ class OfferStateStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
       return MakeError(Reason::kBadArgument, "a message of the offer has no bytes");
     }
     if (part.data().size() > most_ - bytes_.size()) {
-      return MakeError(Reason::kBadArgument,
-                       absl::StrCat("the model has ", bytes_.size() + part.data().size(),
-                                    " or more bytes, expected at most ", most_,
-                                    ": what the program keeps for each element is too large"));
+      const std::string why = absl::StrCat("it has ", bytes_.size() + part.data().size(),
+                                           " or more bytes, expected at most ", most_);
+      shard_.states().Fail(offer_, why);
+      return MakeError(Reason::kBadArgument, absl::StrCat("the model is too large: ", why));
     }
     bytes_.append(part.data());
     return absl::OkStatus();

@@ -80,8 +80,8 @@ void StateCalls::Fail(StateOfferId offer, const std::string& failure) {
 
 void StateCalls::EndOffer(StateOfferId offer) {
   {
-    absl::MutexLock lock(&job_.mu);
-    job_.coordinator.states().EndOffer(offer);
+    CompletingLock lock(&job_.mu);
+    job_.coordinator.states().EndOffer(offer, lock.completions());
   }
   steps_.Advance();
 }

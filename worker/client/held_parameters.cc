@@ -218,8 +218,8 @@ absl::Status HeldParameters::OfferModel() {
   }
   LOG_IF(WARNING, !bytes.ok()) << session_.worker()
                                << " cannot write its model: " << bytes.status().message();
-  LOG_IF(WARNING, !offered.ok()) << session_.worker()
-                                 << " has offered its model in vain: " << offered.message();
+  LOG_IF(INFO, !offered.ok()) << session_.worker()
+                              << " has offered its model in vain: " << offered.message();
   return offered;
 }
 

@@ -74,7 +74,12 @@ class StateWorld {
     requests.HandOn(*offer, {step, 3, std::make_shared<const std::string>(model), 0},
                     &completions_);
     completions_.Run();
-    requests.EndOffer(*offer);
+    EndOffer(*offer);
+  }
+
+  void EndOffer(StateOfferId offer) {
+    requests.EndOffer(offer, &completions_);
+    completions_.Run();
   }
 
   SessionTable sessions{100};
@@ -131,10 +136,28 @@ TEST(StateRequestsTest, AnOfferThatBreaksOffIsAskedForAgain) {
   EXPECT_EQ(world.Settle(), absl::nullopt);  // it is on its way
   EXPECT_THAT(world.requests.BeginOffer(has_it),
               IsError(Reason::kBadArgument, HasSubstr("offers it already")));
-  world.requests.EndOffer(*offer);
+  world.EndOffer(*offer);
   EXPECT_EQ(world.Settle(), has_it);
   world.Offer(has_it, "model");
   EXPECT_THAT(world.took, ElementsAre(std::make_pair(late, "model")));
+}
+
+TEST(StateRequestsTest, AfterAnOfferThatFailsAnotherWorkerIsAskedAndNotForEver) {
+  StateWorld world;
+  const SessionId first = world.Join("a"), second = world.Join("b"), late = world.Join("c");
+  world.Contribute(first);
+  world.Contribute(second);
+  world.Wait(late);
+  std::vector<SessionId> asked;
+  for (int i = 0; i < StateRequests::kMostFailures; ++i) {
+    EXPECT_THAT(world.errors, IsEmpty());
+    asked.push_back(*world.Settle());
+    world.EndOffer(*world.requests.BeginOffer(asked.back()));
+  }
+  EXPECT_THAT(std::vector<SessionId>(asked.begin(), asked.begin() + 3),
+              ElementsAre(first, second, first));
+  EXPECT_THAT(world.errors, ElementsAre(IsError(Reason::kNoState, HasSubstr("offers of it"))));
+  EXPECT_EQ(world.Settle(), absl::nullopt);
 }
 
 TEST(StateRequestsTest, AModelOfAStepThatIsOverIsNotHandedOn) {

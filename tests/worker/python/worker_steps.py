@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 import zlib
 
 import sluice
@@ -20,7 +21,7 @@ from torch import nn  # noqa: E402
 
 
 class Lion(torch.optim.Optimizer):
-    """Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", algorithm 2."""
+    """Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", algorithm 2. Counts its steps in its groups."""
 
     def __init__(self, params, lr=1e-2, betas=(0.9, 0.99), weight_decay=0.1):
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
@@ -29,6 +30,7 @@ class Lion(torch.optim.Optimizer):
     def step(self, closure=None):
         for group in self.param_groups:
             fast, slow = group["betas"]
+            group["steps"] = group.get("steps", 0) + 1
             for parameter in group["params"]:
                 state = self.state[parameter]
                 mean = state.setdefault("exp_avg", torch.zeros_like(parameter))
@@ -80,7 +82,8 @@ def state_of(model, optimizer):
     """Returns a checksum of the model, and one of the optimizer's state."""
     state = optimizer.state_dict()["state"]
     tensors = [value for entry in state.values() for value in entry.values() if isinstance(value, torch.Tensor)]
-    return checksum(model.parameters()), checksum(tensors)
+    steps = [group.get("steps", "") for group in optimizer.param_groups]
+    return checksum(model.parameters()), checksum(tensors), *steps
 
 
 def say(*words):
@@ -229,6 +232,42 @@ def takes_local_steps(job):
     train(model, optimizer, 12, optimizer.index)
     optimizer.leave()
     say("local", checksum(model.parameters()))
+
+
+class Breaks(torch.optim.SGD):
+    """A step that breaks off when it has changed one parameter."""
+
+    def step(self, closure=None):
+        self.param_groups[0]["params"][0].data.add_(1)
+        raise KeyboardInterrupt
+
+
+def breaks_off(job):
+    model = model_of()
+    optimizer = sluice.DistributedOptimizer(Breaks(model.parameters(), lr=0.1), job, model)
+    loss_of(model, 0, 0).backward()
+    expect(KeyboardInterrupt, "", optimizer.step)
+    before = checksum(model.parameters())
+    for call in (optimizer.wait, optimizer.zero_grad, optimizer.step, optimizer.reduce, optimizer.leave):
+        expect(sluice.ModelError, "a step of the optimizer has broken off", call)
+    assert checksum(model.parameters()) == before
+    say("broken")
+
+
+def warns_of_a_state_that_cannot_be_handed_over(job):
+    model = model_of()
+    inner = optimizer_of("radam", model)
+    optimizer = sluice.DistributedOptimizer(inner, job, model)
+    inner.param_groups[0]["history"] = {1, 2}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for step in range(3):
+            optimizer.zero_grad()
+            loss_of(model, step, 0).backward()
+            optimizer.step()
+    said = [str(warning.message) for warning in told if "has a set, which cannot be handed" in str(warning.message)]
+    optimizer.leave()
+    say("warned", len(said))
 
 
 def expect(kind, text, call):

@@ -57,6 +57,12 @@ class OneProcessTest(unittest.TestCase):
     def test_a_step_that_is_left_out_is_taken_by_nobody(self):
         self.assertEqual(self.lines(2, "leaves_a_step_out", "--sluice-skip-not-finite")[:3], ["steps", "5", "model"])
 
+    def test_a_step_that_breaks_off_is_not_taken_twice_and_ends_the_training(self):
+        self.assertIn("broken", launch(2, [*PROGRAM, "breaks_off"]).stdout)
+
+    def test_a_state_that_could_not_be_handed_over_is_told_once(self):
+        self.assertIn("warned 1", self.play(1, "warns_of_a_state_that_cannot_be_handed_over"))
+
     def test_local_steps_take_any_optimizer(self):
         self.assertEqual(self.lines(2, "takes_local_steps")[0], "local")
 

@@ -3,6 +3,8 @@
 import ctypes
 import io
 import json
+import logging
+import warnings
 from typing import Any, List, Optional
 
 import torch
@@ -10,6 +12,10 @@ import torch
 from sluice import _library
 from sluice.errors import ModelError
 from sluice.model import FlatModel
+
+
+# What schedulers of PyTorch write into a group; the rest of it may be state.
+_SCHEDULED = {"params", "lr", "initial_lr", "max_lr", "min_lr", "momentum", "base_momentum", "max_momentum", "betas"}
 
 
 class HeldModel:
@@ -33,18 +39,19 @@ class HeldModel:
         self.save = _library.SaveModel(self._save)
         self.load = _library.LoadModel(self._load)
 
-        _plain(optimizer.state_dict(), [])  # what could not be handed over is told at once
+        self._checked = False
 
     def _save(self, _context: Optional[int], to: Any, size: Any) -> int:
         try:
             tensors: List[torch.Tensor] = []
+            whole = self._optimizer.state_dict()
             plain = _plain({"parameters": [parameter.detach() for parameter in self._parameters()],
-                            "state": self._optimizer.state_dict()["state"]}, tensors)
+                            "state": whole["state"], "groups": whole["param_groups"]}, tensors)
             content = io.BytesIO()
             torch.save({"json": json.dumps(plain), "tensors": tensors}, content)
             self._written = content.getvalue()
         except BaseException as error:  # pylint: disable=broad-except
-            self.errors.append(error)
+            logging.getLogger("sluice").warning("%s", error)  # it is the other worker's, and not this one's
             return 1
         to[0] = ctypes.cast(ctypes.c_char_p(self._written), ctypes.c_void_p).value
         size[0] = len(self._written)
@@ -66,6 +73,16 @@ class HeldModel:
     def _parameters(self) -> List[torch.Tensor]:
         return [member.tensor for member in self._flat.members if member.is_parameter]
 
+    def check(self) -> None:
+        """Warns, once, after the first step, of a state that could not be handed to a worker that comes late."""
+        if self._checked:
+            return
+        self._checked = True
+        try:
+            _plain(self._optimizer.state_dict(), [])
+        except ModelError as error:
+            warnings.warn(str(error))
+
     def forget(self) -> None:
         """Frees what was written for the library, which has read it."""
         self._written = b""
@@ -73,16 +90,23 @@ class HeldModel:
     def take(self) -> bool:
         """Takes the model that another worker has sent since the last call. Returns whether there was one.
 
-        The options of the groups, such as the rate, stay those of this program, and so does its scheduler.
+        What schedulers of PyTorch write into the groups, such as the rate, stays this program's, and so does its scheduler.
         """
         if self._others is None:
             return False
-        file = torch.load(io.BytesIO(self._others), weights_only=True, map_location="cpu")
-        saved = _whole(json.loads(file["json"]), file["tensors"])
+        try:
+            file = torch.load(io.BytesIO(self._others), weights_only=True, map_location="cpu")
+            saved = _whole(json.loads(file["json"]), file["tensors"])
+        except Exception as error:
+            raise ModelError(f"the model of another worker cannot be read ({type(error).__name__}: {error}); start all workers "
+                             "with one version of the program") from error
         with torch.no_grad():
             for parameter, value in zip(self._parameters(), saved["parameters"]):
                 parameter.copy_(value)
-        whole = {"state": saved["state"], "param_groups": self._optimizer.state_dict()["param_groups"]}
+        groups = self._optimizer.state_dict()["param_groups"]
+        for group, others in zip(groups, saved["groups"]):
+            group.update({name: value for name, value in others.items() if name not in _SCHEDULED})
+        whole = {"state": saved["state"], "param_groups": groups}
         self._optimizer.load_state_dict(whole)
         # PyTorch has given most tensors the type of their parameter. Here each keeps its own.
         indices = [index for group in whole["param_groups"] for index in group["params"]]

@@ -265,7 +265,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.wait()
         if not self._local_steps and self._held is None:
             warnings.warn("the optimizer's state is on the server, and state_dict() has only its options; start the server "
-                          "with --checkpoint-dir, which saves the state", stacklevel=2)
+                          "with --checkpoint-dir, which saves the state, or give where=\"worker\"", stacklevel=2)
         options: Dict[str, Any] = self._inner.state_dict()
         return options
 
@@ -323,7 +323,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._overlap.give_up()
         if self._step_to_take:
             raise ModelError("the mean of the gradients was not stepped with, and the other workers step: call step() after "
-                             "reduce(), in every worker")
+                             "reduce(), in every worker; `reduced` tells whether it is due")
         self._steps = self._has_mean = False
         self._clip = None
         self._flat.zero_gradients()
@@ -348,8 +348,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if round_ is not None:
             self._end_push(round_)
         self._take_values()
+        if self._broken:
+            raise ModelError("a step of the optimizer has broken off, so this worker's model is not the others' any more; end "
+                             "this process and start it again: it then takes the model of another worker")
         if self._steps and self._has_mean:
             self._take_step()
+
+    @property
+    def reduced(self) -> bool:
+        """Whether the gradients are the mean, with which step() is to step: after reduce(), until step()."""
+        return self._has_mean
 
     def reduce(self, *, samples: int = 1, loss: Any = None) -> None:
         """If the workers step: makes each parameter's gradient the mean of all workers'. step() then only steps.
@@ -438,9 +446,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return loss
 
     def _push_gradients(self, samples: int, loss: Optional[float]) -> None:
-        if self._broken:
-            raise ModelError("a step of the optimizer has broken off, so this worker's model is not the others' any more; end "
-                             "this process and start it again: it then takes the model of another worker")
         self._look_up()
         if self._overlap is not None:
             self._overlap.check()
@@ -459,6 +464,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._clip_mean(clip)
             self._inner.step()
             self._step_to_take = self._broken = False
+            assert self._held is not None
+            self._held.check()
         self._steps = self._has_mean = False
 
     def _look_up(self) -> None:
