@@ -31,9 +31,10 @@ absl::Status NoModelError() {
       "only, so nothing can be observed; evaluate in a worker");
 }
 
-// Of a worker that steps itself: whether this server suits it. The server may have been started
-// again with other options.
-absl::Status CheckMayStep(const JoinRequest& request, const ShardOptions& options) {
+// Of a worker that steps itself: whether this server suits it, which may have been started again
+// with other options; and whether it gets the mean in the same encoding as the others.
+absl::Status CheckMayStep(const JoinRequest& request, const ShardOptions& options,
+                          const absl::optional<std::string>& others) {
   const bool goes_back = options.guards.on_divergence == DivergenceAction::kRestore;
   if (goes_back || !options.schedule.is_constant()) {
     return MakeError(
@@ -44,10 +45,16 @@ absl::Status CheckMayStep(const JoinRequest& request, const ShardOptions& option
             goes_back ? "--on-divergence=restore" : "a schedule of learning rates",
             "; start it without"));
   }
-  if (!absl::StartsWith(request.pull_encoding, "auto")) return absl::OkStatus();
-  return MakeError(Reason::kBadOptimizer,
-                   "the workers of this job step themselves, each with the same mean, and "
-                   "--pull-encoding=auto may give each another one; name an encoding");
+  if (absl::StartsWith(request.pull_encoding, "auto")) {
+    return MakeError(Reason::kBadOptimizer,
+                     "the workers of this job step themselves, each with the same mean, and "
+                     "--pull-encoding=auto may give each another one; name an encoding");
+  }
+  if (others.value_or(request.pull_encoding) == request.pull_encoding) return absl::OkStatus();
+  return MakeError(Reason::kOptimizerMismatch,
+                   absl::StrCat("the workers of this job step themselves, each with the same ",
+                                "mean: the --pull-encoding is \"", Shown(request.pull_encoding),
+                                "\", the others' is \"", Shown(*others), "\""));
 }
 
 }  // namespace
@@ -75,6 +82,9 @@ absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, Jo
   }
   if (replaced) {
     completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });
+  }
+  if (request.role == SessionRole::kWorker && HasNoModel(*optimizer_)) {
+    pull_encoding_ = request.pull_encoding;
   }
   sessions_.Change(**record, [&](SessionRecord& joined) { joined.listener = std::move(listener); });
   if (!first_join_.has_value()) first_join_ = now;
@@ -117,16 +127,8 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
   }
   const bool steps_itself = request.role == SessionRole::kWorker && HasNoModel(request.optimizer);
   if (steps_itself) {
-    const absl::Status may = CheckMayStep(request, options_);
+    const absl::Status may = CheckMayStep(request, options_, pull_encoding_);
     if (!may.ok()) return may;
-    // Else each would round the mean in another way.
-    if (pull_encoding_.value_or(request.pull_encoding) != request.pull_encoding) {
-      return MakeError(Reason::kOptimizerMismatch,
-                       absl::StrCat("the workers of this job step themselves, each with the same ",
-                                    "mean: the --pull-encoding is \"", Shown(request.pull_encoding),
-                                    "\", the others' is \"", *pull_encoding_, "\""));
-    }
-    pull_encoding_ = Shown(request.pull_encoding);
   }
   if (layout_ != nullptr) {
     const absl::Status same = CheckSameLayout(*layout_, request.layout);
