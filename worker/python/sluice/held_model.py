@@ -38,7 +38,6 @@ class HeldModel:
         self.errors: List[BaseException] = []
         self.save = _library.SaveModel(self._save)
         self.load = _library.LoadModel(self._load)
-
         self._checked = False
 
     def _save(self, _context: Optional[int], to: Any, size: Any) -> int:

@@ -174,14 +174,14 @@ class FlatModel:
 
     def scatter_gradients(self) -> None:
         """Copies a mean gradient that was pulled to those that are no views, and the values of statistics."""
+        self.take_statistics()
         with torch.no_grad():
             for member in self.members:
-                if not member.is_parameter:
-                    member.take(member.value)
-                elif not member.gradient_is_view:
+                if member.is_parameter and not member.gradient_is_view:
                     member.tensor.grad = member.gradient.to(member.tensor.device, member.tensor.dtype, copy=True)
 
     def take_statistics(self) -> None:
+        """Copies the values of statistics, in a vector that carries gradients."""
         with torch.no_grad():
             for member in self.members:
                 if not member.is_parameter:
