@@ -45,6 +45,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kUnknownSession, absl::StatusCode::kAborted, "UNKNOWN_SESSION"},
     {Reason::kTooManyWorkers, absl::StatusCode::kResourceExhausted, "TOO_MANY_WORKERS"},
     {Reason::kTooManyPulls, absl::StatusCode::kResourceExhausted, "TOO_MANY_PULLS"},
+    {Reason::kTooManyModels, absl::StatusCode::kResourceExhausted, "TOO_MANY_MODELS"},
     {Reason::kModelTooLarge, absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE"},
     {Reason::kJournalStopped, absl::StatusCode::kResourceExhausted, "JOURNAL_STOPPED"},
     {Reason::kNotFound, absl::StatusCode::kNotFound, "NOT_FOUND"},

@@ -43,6 +43,7 @@ enum class Reason {
   kUnknownSession,
   kTooManyWorkers,
   kTooManyPulls,
+  kTooManyModels,
   kModelTooLarge,
   kJournalStopped,
   kNotFound,

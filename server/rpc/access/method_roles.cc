@@ -33,6 +33,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/PushLane", kTraining},
     {"/sluice.v1.ParameterServer/PullLane", kTraining},
     {"/sluice.v1.ParameterServer/Leave", kSession},
+    {"/sluice.v1.ParameterServer/HoldJob", kTraining},
     {"/sluice.v1.Sequencer/Follow", kFollow},
     {"/sluice.v1.Inspector/GetServerState", kLook},
     {"/sluice.v1.Inspector/ListWorkers", kLook},
