@@ -44,7 +44,7 @@ absl::StatusOr<List> ReadPages(const AskPage& ask) {
 class OperatorClient::OpenCall {
  public:
   OpenCall(OperatorClient& client, absl::Duration timeout) : client_(client) {
-    Prepare(context_, timeout, client.options_.token);
+    Prepare(context_, timeout, {client.options_.token, client.options_.model});
     absl::MutexLock lock(&client.mu_);
     client.call_ = this;
     if (client.cancelled_) context_.TryCancel();

@@ -2,16 +2,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/protocol/model_name.h"
 #include "common/wire/deadline.h"
 #include "common/wire/status.h"
 
 namespace sluice {
 
-void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token) {
+void Prepare(grpc::ClientContext& context, absl::Duration timeout, const CallMetadata& metadata) {
   if (timeout != absl::InfiniteDuration()) {
     context.set_deadline(DeadlineAfter(timeout));
   }
-  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+  if (!metadata.token.empty()) context.AddMetadata("authorization", "Bearer " + metadata.token);
+  if (!metadata.model.empty()) context.AddMetadata(kModelKey, metadata.model);
 }
 
 absl::Status EndOf(const grpc::Status& status) {

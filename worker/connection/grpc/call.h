@@ -1,4 +1,4 @@
-// The parts that all calls of a worker have in common: deadline, token, and the way they end.
+// The parts that all calls of a worker have in common: deadline, metadata, and the way they end.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_CALL_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_CALL_H_
@@ -13,8 +13,14 @@
 
 namespace sluice {
 
-// Sets a call's deadline, unless `timeout` is infinite, and the job's token.
-void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token);
+// What a call tells beside its messages.
+struct CallMetadata {
+  std::string token = {};  // of the job; empty if the server asks for none
+  std::string model = {};  // the call's, in a job that has several; empty: the one without a name
+};
+
+// Sets a call's deadline, unless `timeout` is infinite, and its metadata.
+void Prepare(grpc::ClientContext& context, absl::Duration timeout, const CallMetadata& metadata);
 
 // The status with which a call ended. CANCELLED becomes UNAVAILABLE, because a server that ends
 // cancels its open calls; do not use it for a call that this side has cancelled.

@@ -60,7 +60,7 @@ grpc::ChannelArguments Arguments(const std::string& target, Connection connectio
 // The reason why there is no connection. gRPC gives it only as the error of a call.
 absl::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::ClientContext context;
-  Prepare(context, kProbe, "");
+  Prepare(context, kProbe, CallMetadata());
   v1::LeaveResponse response;
   const grpc::Status status =
       v1::ParameterServer::NewStub(channel)->Leave(&context, v1::LeaveRequest(), &response);

@@ -31,6 +31,7 @@ struct GrpcEndpoint {
   std::string token = {};              // empty if the server asks for none
   CredentialsSource credentials = {};  // for mutual TLS; empty: plaintext
   absl::Duration connect_timeout = absl::Seconds(10);
+  std::string model = {};  // of a job that has several; empty: the one without a name
 };
 
 // Used by one thread.

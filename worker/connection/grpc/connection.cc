@@ -24,6 +24,7 @@
 #include "worker/connection/grpc/answer.h"
 #include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/channel.h"
+#include "worker/connection/grpc/dial.h"
 #include "worker/connection/grpc/heartbeat.h"
 #include "worker/connection/grpc/offer.h"
 #include "worker/connection/grpc/pull.h"
@@ -39,8 +40,6 @@
 namespace sluice {
 namespace {
 
-constexpr absl::Duration kQuietWait = absl::Seconds(1);  // a longer wait is logged
-constexpr absl::Duration kLook = absl::Seconds(5);       // then; a handshake takes less
 // How long a worker that has joined tries to reach another server of the job. Then it joins again:
 // that server may have been started again at another address, which the first server knows.
 constexpr absl::Duration kOtherServers = absl::Seconds(3);
@@ -59,9 +58,9 @@ std::string ShortText(std::string text) {
 }
 
 absl::Status CallLeave(v1::ParameterServer::Stub& stub, SessionId session, const Farewell& farewell,
-                       absl::Duration timeout, const std::string& token) {
+                       absl::Duration timeout, const CallMetadata& metadata) {
   grpc::ClientContext context;
-  Prepare(context, timeout, token);
+  Prepare(context, timeout, metadata);
   v1::LeaveRequest request;
   request.set_session(session.value());
   request.mutable_results()->insert(farewell.results.begin(), farewell.results.end());
@@ -72,12 +71,12 @@ absl::Status CallLeave(v1::ParameterServer::Stub& stub, SessionId session, const
 
 // A process that ends without having left says whether it is done.
 std::unique_ptr<ExitNotice> MakeExitNotice(std::shared_ptr<grpc::Channel> channel,
-                                           const std::string& token, SessionId session) {
-  return std::make_unique<ExitNotice>([channel = std::move(channel), token, session](int code) {
+                                           const CallMetadata& metadata, SessionId session) {
+  return std::make_unique<ExitNotice>([channel = std::move(channel), metadata, session](int code) {
     Farewell farewell;
     if (code != 0) farewell.failure = absl::StrCat("its process ended with exit code ", code);
     const auto stub = v1::ParameterServer::NewStub(channel);
-    CallLeave(*stub, session, farewell, kLastCall, token).IgnoreError();
+    CallLeave(*stub, session, farewell, kLastCall, metadata).IgnoreError();
   });
 }
 
@@ -86,6 +85,7 @@ class GrpcConnection final : public ServerConnection {
   // `channel` is connected.
   GrpcConnection(GrpcConnectionOptions options, GrpcChannel channel)
       : options_(std::move(options)),
+        metadata_{options_.token, options_.model},
         transforms_(std::make_shared<const TransformRegistry>(options_.transforms)),
         pull_encoding_(options_.pull_encoding),
         checksums_(ChecksumsFor(options_.address)),
@@ -141,32 +141,32 @@ class GrpcConnection final : public ServerConnection {
 
   std::unique_ptr<PendingOffer> StartOffer(SessionId session, uint32_t attempt,
                                            uint64_t elements) override {
-    return StartGrpcOffer(*streams_, session, attempt, elements, checksums_, options_.token);
+    return StartGrpcOffer(*streams_, session, attempt, elements, checksums_, metadata_);
   }
 
   absl::StatusOr<uint64_t> OfferConstants(SessionId session, uint64_t checksum,
                                           const std::vector<absl::Span<char>>& values) override {
-    return OfferConstantsOverGrpc(*streams_, session, checksum, values, options_.token);
+    return OfferConstantsOverGrpc(*streams_, session, checksum, values, metadata_);
   }
 
   absl::StatusOr<PulledConstants> PullConstants(SessionId session, uint64_t bytes) override {
-    return PullConstantsOverGrpc(*streams_, session, bytes, options_.token);
+    return PullConstantsOverGrpc(*streams_, session, bytes, metadata_);
   }
 
   absl::StatusOr<PulledState> PullState(SessionId session,
                                         absl::optional<uint64_t> steps) override {
-    return PullStateOverGrpc(*streams_, session, steps, options_.token);
+    return PullStateOverGrpc(*streams_, session, steps, metadata_);
   }
 
   absl::Status OfferState(SessionId session, const absl::StatusOr<std::string>& bytes) override {
-    return OfferStateOverGrpc(*streams_, session, bytes, options_.token);
+    return OfferStateOverGrpc(*streams_, session, bytes, metadata_);
   }
 
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
     return StartGrpcPush(*streams_, header, elements, batch, rows,
-                         {options_.token, paths_.memory(), options_.trace, checksums_,
-                          paths_.UseLanes(), transforms_, paths_.chooser()});
+                         {metadata_, paths_.memory(), options_.trace, checksums_, paths_.UseLanes(),
+                          transforms_, paths_.chooser()});
   }
 
   void UsePullEncoding(const Encoding& encoding) override { pull_encoding_ = encoding; }
@@ -191,7 +191,7 @@ class GrpcConnection final : public ServerConnection {
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
     return StartGrpcPull(
         *streams_, request, shared,
-        {options_.pull_timeout, options_.token, options_.trace, pull_encoding_, paths_.UseLanes(),
+        {options_.pull_timeout, metadata_, options_.trace, pull_encoding_, paths_.UseLanes(),
          transforms_, one_of_several_ ? paths_.offer() : nullptr});
   }
 
@@ -208,7 +208,7 @@ class GrpcConnection final : public ServerConnection {
                                           const PullRequest& request,
                                           absl::Span<float> parameters) override {
     return GrpcPushPull(*streams_, header, gradient, request, parameters,
-                        {options_.pull_timeout, options_.token, checksums_});
+                        {options_.pull_timeout, metadata_, checksums_});
   }
 
   std::unique_ptr<PendingPull> StartRowPull(const PullRequest& request,
@@ -216,13 +216,13 @@ class GrpcConnection final : public ServerConnection {
     const bool of_matrices = pull_encoding_.transform == ValueTransform::kLowRank;
     return StartGrpcRowPull(
         *streams_, request, rows,
-        {options_.pull_timeout, options_.token, options_.trace,
+        {options_.pull_timeout, metadata_, options_.trace,
          of_matrices ? Encoding() : pull_encoding_, LaneUse(), transforms_, nullptr});
   }
 
   absl::Status Report(SessionId session, const StepMeasurement& measurement) override {
     grpc::ClientContext context;
-    Prepare(context, kCallTimeout, options_.token);
+    Prepare(context, kCallTimeout, metadata_);
     v1::HeartbeatRequest request;
     request.set_session(session.value());
     request.mutable_measurement()->set_step(measurement.step.value());
@@ -234,7 +234,7 @@ class GrpcConnection final : public ServerConnection {
 
   absl::Status Leave(SessionId session, const Farewell& farewell) override {
     if (session_ != nullptr) session_->exit_notice = nullptr;
-    return CallLeave(*stub_, session, farewell, kCallTimeout, options_.token);
+    return CallLeave(*stub_, session, farewell, kCallTimeout, metadata_);
   }
 
  private:
@@ -242,7 +242,7 @@ class GrpcConnection final : public ServerConnection {
     EndSession();
     v1::JoinRequest message = ToProto(request);
     message.set_protocol(options_.revisions.newest);
-    session_ = std::make_unique<Session>(*streams_, std::move(message), options_.token);
+    session_ = std::make_unique<Session>(*streams_, std::move(message), metadata_);
     const auto event = NextMessage(absl::InfiniteDuration());
     if (!event.ok()) return event.status();
     if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
@@ -261,20 +261,20 @@ class GrpcConnection final : public ServerConnection {
       paths_.offer()->SetAccepted(event->welcome().shares_memory());
       one_of_several_ = servers > 1;
       if (options_.trace != nullptr) {
-        CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
+        CompareClocks(*stub_, welcome->session, metadata_, *options_.trace);
       }
       session_->heartbeat = std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease,
-                                                        options_.token, options_.trace);
+                                                        metadata_, options_.trace);
       if (request.role == SessionRole::kWorker) {
-        session_->exit_notice = MakeExitNotice(channel_.get(), options_.token, welcome->session);
+        session_->exit_notice = MakeExitNotice(channel_.get(), metadata_, welcome->session);
       }
     }
     return welcome;
   }
 
   struct Session {
-    Session(grpc::GenericStub& stub, v1::JoinRequest request, const std::string& token)
-        : events(stub, std::move(request), token) {}
+    Session(grpc::GenericStub& stub, v1::JoinRequest request, const CallMetadata& metadata)
+        : events(stub, std::move(request), metadata) {}
 
     SessionEvents events;
     std::unique_ptr<Heartbeat> heartbeat;
@@ -298,6 +298,7 @@ class GrpcConnection final : public ServerConnection {
   }
 
   const GrpcConnectionOptions options_;
+  const CallMetadata metadata_;
   const std::shared_ptr<const TransformRegistry> transforms_;
   Encoding pull_encoding_;
   const Checksums checksums_;  // of chunks that are not encoded
@@ -311,41 +312,12 @@ class GrpcConnection final : public ServerConnection {
   SharedParameters shared_parameters_;
 };
 
-// What else to say if no server answers.
-std::string WhyNobody(const GrpcConnectionOptions& options) {
-  if (options.launched) {
-    return "it ran when this process was launched, so it has ended since: its log says why; a "
-           "worker that comes much later than the others may find the job done";
-  }
-  return absl::StrCat(
-      "is it running, is the address right, and do both sides ",
-      options.credentials == nullptr ? "speak plaintext?" : "trust each other's certificates?");
-}
-
 // Connects to one server.
 absl::StatusOr<std::unique_ptr<ServerConnection>> Dial(const GrpcConnectionOptions& options) {
-  GrpcChannel channel(options.address, options.credentials,
-                      options.own_connection ? Connection::kOfItsOwn : Connection::kShared);
-  const absl::Duration first = std::min(kQuietWait, options.connect_timeout);
-  absl::Status connected = channel.Connect(first);
-  absl::Duration rest = options.connect_timeout - first;
-  const absl::Duration look = options.check ? kLook : rest;
-  for (; absl::IsUnavailable(connected) && rest > absl::ZeroDuration(); rest -= look) {
-    const absl::Status expected = options.check ? options.check() : absl::OkStatus();
-    if (!expected.ok()) return expected;
-    LOG_IF(INFO, rest == options.connect_timeout - first)
-        << "waiting up to " << absl::FormatDuration(options.connect_timeout) << " for a server at "
-        << options.address << ": " << connected.message();
-    connected = channel.Connect(std::min(rest, look));
-  }
-  if (!connected.ok() && !absl::IsUnavailable(connected)) return connected;
-  if (!connected.ok()) {
-    return absl::UnavailableError(absl::StrCat("no server at ", options.address, " within ",
-                                               absl::FormatDuration(options.connect_timeout), ": ",
-                                               connected.message(), "; ", WhyNobody(options)));
-  }
+  auto channel = DialChannel(options);
+  if (!channel.ok()) return channel.status();
   return std::unique_ptr<ServerConnection>(
-      std::make_unique<GrpcConnection>(options, std::move(channel)));
+      std::make_unique<GrpcConnection>(options, *std::move(channel)));
 }
 
 }  // namespace

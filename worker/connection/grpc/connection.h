@@ -22,6 +22,7 @@ namespace sluice {
 struct GrpcConnectionOptions {
   std::string address;  // gRPC target: "host:port" or "unix:/path"
   std::string token;    // empty if the server asks for none
+  std::string model;    // of a job that has several; empty: the one without a name
   // For mutual TLS; empty: plaintext.
   CredentialsSource credentials;
   // How long to wait for a server that cannot be reached.

@@ -46,8 +46,8 @@ absl::Duration PauseAfterHeartbeat(absl::Duration took, absl::Duration interval)
 }
 
 Heartbeat::Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration lease,
-                     const std::string& token, Trace* trace)
-    : stub_(stub), interval_(HeartbeatInterval(lease)), token_(token), trace_(trace) {
+                     const CallMetadata& metadata, Trace* trace)
+    : stub_(stub), interval_(HeartbeatInterval(lease)), metadata_(metadata), trace_(trace) {
   request_.set_session(session.value());
   thread_ = std::thread([this] { Run(); });
 }
@@ -74,7 +74,7 @@ void Heartbeat::Run() {
 // Returns whether another one should follow.
 bool Heartbeat::Beat() {
   grpc::ClientContext context;
-  Prepare(context, interval_, token_);
+  Prepare(context, interval_, metadata_);
   if (!BeginCall(context)) return false;
   const grpc::Status status = Send(stub_, context, request_, trace_);
   EndCall();
@@ -93,13 +93,13 @@ void Heartbeat::EndCall() {
   call_ = nullptr;
 }
 
-void CompareClocks(v1::ParameterServer::Stub& stub, SessionId session, const std::string& token,
+void CompareClocks(v1::ParameterServer::Stub& stub, SessionId session, const CallMetadata& metadata,
                    Trace& trace) {
   v1::HeartbeatRequest request;
   request.set_session(session.value());
   for (int i = 0; i < kComparisons; ++i) {
     grpc::ClientContext context;
-    Prepare(context, kComparisonTimeout, token);
+    Prepare(context, kComparisonTimeout, metadata);
     if (!Send(stub, context, request, &trace).ok()) return;
   }
 }

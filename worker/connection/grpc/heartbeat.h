@@ -6,7 +6,6 @@
 
 #include <grpcpp/client_context.h>
 
-#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +15,7 @@
 #include "common/base/stop_flag.h"
 #include "common/trace/trace.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
+#include "worker/connection/grpc/call.h"
 
 namespace sluice {
 
@@ -38,7 +38,7 @@ class Heartbeat {
  public:
   // `stub`, and `trace`, unless it is null, outlive it.
   Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration lease,
-            const std::string& token, Trace* trace = nullptr);
+            const CallMetadata& metadata, Trace* trace = nullptr);
 
   // Waits until no heartbeat is being sent.
   ~Heartbeat();
@@ -55,7 +55,7 @@ class Heartbeat {
 
   v1::ParameterServer::Stub& stub_;
   const absl::Duration interval_;
-  const std::string token_;
+  const CallMetadata metadata_;
   Trace* const trace_;
   v1::HeartbeatRequest request_;
   StopFlag stop_;
@@ -66,7 +66,7 @@ class Heartbeat {
 
 // Compares clocks for `trace` by some round trips, before the first span. Stops at the first that
 // fails.
-void CompareClocks(v1::ParameterServer::Stub& stub, SessionId session, const std::string& token,
+void CompareClocks(v1::ParameterServer::Stub& stub, SessionId session, const CallMetadata& metadata,
                    Trace& trace);
 
 }  // namespace sluice

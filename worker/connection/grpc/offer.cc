@@ -59,8 +59,9 @@ absl::Status ReadParts(const char* method, GrpcStream& stream, uint64_t most, Me
 class GrpcOffer final : public PendingOffer {
  public:
   GrpcOffer(grpc::GenericStub& stub, SessionId session, uint32_t attempt, uint64_t elements,
-            Checksums checksums, const std::string& token)
-      : checksums_(checksums), stream_(stub, kInitializeParams, TransferTimeout(elements), token) {
+            Checksums checksums, const CallMetadata& metadata)
+      : checksums_(checksums),
+        stream_(stub, kInitializeParams, TransferTimeout(elements), metadata) {
     header_.mutable_header()->set_session(session.value());
     header_.mutable_header()->set_attempt(attempt);
   }
@@ -94,18 +95,18 @@ class GrpcOffer final : public PendingOffer {
 
 std::unique_ptr<PendingOffer> StartGrpcOffer(grpc::GenericStub& stub, SessionId session,
                                              uint32_t attempt, uint64_t elements,
-                                             Checksums checksums, const std::string& token) {
-  return std::make_unique<GrpcOffer>(stub, session, attempt, elements, checksums, token);
+                                             Checksums checksums, const CallMetadata& metadata) {
+  return std::make_unique<GrpcOffer>(stub, session, attempt, elements, checksums, metadata);
 }
 
 // gRPC may use what it sends for longer than the call, so it gets copies.
 absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
                                                 uint64_t checksum,
                                                 const std::vector<absl::Span<char>>& values,
-                                                const std::string& token) {
+                                                const CallMetadata& metadata) {
   uint64_t bytes = 0;
   for (const absl::Span<char> value : values) bytes += value.size();
-  GrpcStream stream(stub, kOfferConstants, TimeoutOf(bytes), token);
+  GrpcStream stream(stub, kOfferConstants, TimeoutOf(bytes), metadata);
   v1::OfferConstantsRequest message;
   message.mutable_header()->set_session(session.value());
   message.mutable_header()->set_checksum(checksum);
@@ -120,8 +121,9 @@ absl::StatusOr<uint64_t> OfferConstantsOverGrpc(grpc::GenericStub& stub, Session
 }
 
 absl::StatusOr<PulledConstants> PullConstantsOverGrpc(grpc::GenericStub& stub, SessionId session,
-                                                      uint64_t bytes, const std::string& token) {
-  GrpcStream stream(stub, kPullConstants, TimeoutOf(bytes), token);
+                                                      uint64_t bytes,
+                                                      const CallMetadata& metadata) {
+  GrpcStream stream(stub, kPullConstants, TimeoutOf(bytes), metadata);
   v1::PullConstantsRequest request;
   request.set_session(session.value());
   stream.Write(EncodeMessage(request), Follows::kNothing);
@@ -137,8 +139,8 @@ absl::StatusOr<PulledConstants> PullConstantsOverGrpc(grpc::GenericStub& stub, S
 
 absl::StatusOr<PulledState> PullStateOverGrpc(grpc::GenericStub& stub, SessionId session,
                                               absl::optional<uint64_t> steps,
-                                              const std::string& token) {
-  GrpcStream stream(stub, kPullState, kStateTimeout, token);
+                                              const CallMetadata& metadata) {
+  GrpcStream stream(stub, kPullState, kStateTimeout, metadata);
   v1::PullStateRequest request;
   request.set_session(session.value());
   if (steps.has_value()) request.set_optimizer_steps(*steps);
@@ -157,9 +159,9 @@ absl::StatusOr<PulledState> PullStateOverGrpc(grpc::GenericStub& stub, SessionId
 
 absl::Status OfferStateOverGrpc(grpc::GenericStub& stub, SessionId session,
                                 const absl::StatusOr<std::string>& bytes,
-                                const std::string& token) {
+                                const CallMetadata& metadata) {
   const absl::string_view model = bytes.ok() ? absl::string_view(*bytes) : "";
-  GrpcStream stream(stub, kOfferState, TimeoutOf(model.size()), token);
+  GrpcStream stream(stub, kOfferState, TimeoutOf(model.size()), metadata);
   v1::OfferStateRequest message;
   message.mutable_header()->set_session(session.value());
   message.mutable_header()->set_checksum(Checksum(model));

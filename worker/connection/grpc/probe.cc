@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<GrpcProbe>> GrpcProbe::Connect(const GrpcEndpoint
 
 absl::StatusOr<ProbedServer> GrpcProbe::Ask() {
   grpc::ClientContext context;
-  Prepare(context, kCallTimeout, "");
+  Prepare(context, kCallTimeout, CallMetadata());
   v1::ServerState state;
   const absl::Status end =
       EndOf(v1::Inspector::NewStub(channel_.get())
@@ -45,7 +45,7 @@ absl::StatusOr<ProbedServer> GrpcProbe::Ask() {
 // A heartbeat of no session is refused in any case, and by whom it comes first.
 absl::Status GrpcProbe::TryAccess() {
   grpc::ClientContext context;
-  Prepare(context, kCallTimeout, options_.token);
+  Prepare(context, kCallTimeout, {options_.token, options_.model});
   v1::HeartbeatResponse response;
   absl::Status end = EndOf(v1::ParameterServer::NewStub(channel_.get())
                                ->Heartbeat(&context, v1::HeartbeatRequest(), &response));

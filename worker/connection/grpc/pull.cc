@@ -42,7 +42,7 @@ class GrpcPullCall {
         request_(request),
         shared_(shared),
         options_(options),
-        stream_(stub, kPullParams, options.timeout, options.token) {
+        stream_(stub, kPullParams, options.timeout, options.metadata) {
     v1::PullParamsRequest message = MessageOf(request, options);
     message.set_shared(shared != nullptr);
     stream_.Write(EncodeMessage(message), Follows::kNothing);
@@ -54,7 +54,7 @@ class GrpcPullCall {
         request_(request),
         shared_(nullptr),
         options_(options),
-        stream_(stub, kPullRows, options.timeout, options.token) {
+        stream_(stub, kPullRows, options.timeout, options.metadata) {
     v1::PullRowsRequest message;
     *message.mutable_pull() = MessageOf(request, options);
     for (const RowIds& of_table : rows) *message.add_rows() = ToProto(of_table);
@@ -122,7 +122,7 @@ class GrpcPullCall {
     std::vector<std::unique_ptr<GrpcPullLane>> lanes;
     for (const std::shared_ptr<GrpcLane>& lane : options_.lanes.lanes) {
       lanes.push_back(std::make_unique<GrpcPullLane>(lane, options_.lanes.name, options_.timeout,
-                                                     options_.token, sink));
+                                                     options_.metadata, sink));
     }
     v1::PullParamsResponse message;
     if (!ReadHeader(&message)) return UnexpectedMessage(name_, "header");

@@ -6,13 +6,13 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/encoding/encoding.h"
 #include "common/encoding/transform_registry.h"
 #include "common/trace/trace.h"
+#include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/lanes.h"
 #include "worker/connection/memory_offer.h"
 #include "worker/connection/server_connection.h"
@@ -22,7 +22,7 @@ namespace sluice {
 
 struct GrpcPullOptions {
   absl::Duration timeout;  // of one wait for a step
-  std::string token;       // empty if the server asks for none
+  CallMetadata metadata;
   Trace* trace = nullptr;  // of this process, if any; outlives the pull
   Encoding encoding;       // of the parameters; plain with shared memory
   LaneUse lanes;           // none with shared memory

@@ -13,9 +13,9 @@ constexpr char kPullLane[] = "/sluice.v1.ParameterServer/PullLane";
 }  // namespace
 
 GrpcPullLane::GrpcPullLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name,
-                           absl::Duration timeout, const std::string& token,
+                           absl::Duration timeout, const CallMetadata& metadata,
                            GrpcParameterSink& sink)
-    : lane_(std::move(lane)), sink_(sink), stream_(*lane_->stub, kPullLane, timeout, token) {
+    : lane_(std::move(lane)), sink_(sink), stream_(*lane_->stub, kPullLane, timeout, metadata) {
   sink_.BeginLane();
   lane_->thread.Run([this, name] { Run(name); });
 }

@@ -4,9 +4,9 @@
 #define SLUICE_WORKER_CONNECTION_GRPC_PULL_LANE_H_
 
 #include <memory>
-#include <string>
 
 #include "absl/time/time.h"
+#include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/lanes.h"
 #include "worker/connection/grpc/parameter_sink.h"
 #include "worker/connection/grpc/stream.h"
@@ -18,7 +18,7 @@ class GrpcPullLane {
  public:
   // Starts at once. `sink`, which outlives it, gets the chunks and how the lane ended.
   GrpcPullLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name, absl::Duration timeout,
-               const std::string& token, GrpcParameterSink& sink);
+               const CallMetadata& metadata, GrpcParameterSink& sink);
   ~GrpcPullLane();
 
   GrpcPullLane(const GrpcPullLane&) = delete;

@@ -37,7 +37,7 @@ class GrpcPush final : public OutgoingPush {
         sequence_(header.sequence),
         chooser_(options.chooser),
         unsent_(elements + ElementsOf(rows)),
-        stream_(stub, kPushGradients, Timeout(unsent_, batch), options.token) {
+        stream_(stub, kPushGradients, Timeout(unsent_, batch), options.metadata) {
     span_.emplace(options.trace, kRow, "push", header.step);
     v1::PushGradientsRequest message;
     *message.mutable_header() = ToProto(header);
@@ -49,7 +49,7 @@ class GrpcPush final : public OutgoingPush {
     open_ = stream_.Write(EncodeMessage(message), Complete() ? Follows::kNothing : follows);
     for (const std::shared_ptr<GrpcLane>& lane : options.lanes.lanes) {
       lanes_.push_back(std::make_unique<GrpcPushLane>(lane, options.lanes.name,
-                                                      Timeout(unsent_, batch), options.token));
+                                                      Timeout(unsent_, batch), options.metadata));
     }
     SendRows(elements, rows);
   }

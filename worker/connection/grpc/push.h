@@ -7,20 +7,20 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "common/encoding/transform_registry.h"
 #include "common/tensor/shared_memory.h"
 #include "common/trace/trace.h"
 #include "common/wire/chunk.h"
 #include "worker/connection/connection_chooser.h"
+#include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/lanes.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
 
 struct GrpcPushOptions {
-  std::string token;  // empty if the server asks for none
+  CallMetadata metadata;
   // Memory that the server reads: only the place of its elements is sent. Null if there is none.
   std::shared_ptr<const SharedMemory> memory;
   Trace* trace = nullptr;                 // of this process, if any; outlives the push

@@ -13,8 +13,8 @@ constexpr char kPushLane[] = "/sluice.v1.ParameterServer/PushLane";
 }  // namespace
 
 GrpcPushLane::GrpcPushLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name,
-                           absl::Duration timeout, const std::string& token)
-    : lane_(std::move(lane)), stream_(*lane_->stub, kPushLane, timeout, token) {
+                           absl::Duration timeout, const CallMetadata& metadata)
+    : lane_(std::move(lane)), stream_(*lane_->stub, kPushLane, timeout, metadata) {
   v1::PushGradientsRequest message;
   *message.mutable_lane() = name;
   lane_->thread.Run([this, first = EncodeMessage(message)] { Send(first, Follows::kMoreAtOnce); });

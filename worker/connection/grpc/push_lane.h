@@ -6,12 +6,12 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/lanes.h"
 #include "worker/connection/grpc/stream.h"
 
@@ -21,7 +21,7 @@ namespace sluice {
 class GrpcPushLane {
  public:
   GrpcPushLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name, absl::Duration timeout,
-               const std::string& token);
+               const CallMetadata& metadata);
   ~GrpcPushLane();
 
   GrpcPushLane(const GrpcPushLane&) = delete;

@@ -40,7 +40,7 @@ absl::StatusOr<PushPullAnswer> GrpcPushPull(grpc::GenericStub& stub, const PushH
   v1::PushPullRequest message;
   *message.mutable_push() = ToProto(header);
   *message.mutable_pull() = ToProto(request);
-  GrpcStream stream(stub, kMethod, options.timeout, options.token);
+  GrpcStream stream(stub, kMethod, options.timeout, options.metadata);
   stream.Write(Joined(EncodeMessage(message), EncodeChunk(0, gradient, options.checksums)),
                Follows::kNothing);
   auto answer = ReadAnswer<v1::PushPullResponse>(kName, stream);

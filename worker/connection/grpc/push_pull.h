@@ -5,19 +5,18 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/wire/chunk.h"
+#include "worker/connection/grpc/call.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
 
 struct GrpcPushPullOptions {
-  absl::Duration timeout;                 // of the wait for a step
-  std::string token;                      // empty if the server asks for none
+  absl::Duration timeout;  // of the wait for a step
+  CallMetadata metadata;
   Checksums checksums = Checksums::kOff;  // of the gradient
 };
 

@@ -26,8 +26,9 @@ void WriteParts(const std::vector<v1::JoinRequest>& parts, GrpcStream& stream) {
 }  // namespace
 
 SessionEvents::SessionEvents(grpc::GenericStub& stub, v1::JoinRequest request,
-                             const std::string& token)
-    : stream_(stub, FitsMessage(request) ? kJoin : kJoinInParts, absl::InfiniteDuration(), token) {
+                             const CallMetadata& metadata)
+    : stream_(stub, FitsMessage(request) ? kJoin : kJoinInParts, absl::InfiniteDuration(),
+              metadata) {
   if (FitsMessage(request)) {
     stream_.Write(EncodeMessage(request), Follows::kNothing);
   } else {

@@ -5,10 +5,9 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "sluice/v1/parameter_server.pb.h"
+#include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/stream.h"
 
 namespace sluice {
@@ -21,7 +20,7 @@ class SessionEvents {
  public:
   // Starts the call, which has no deadline: it lasts as long as the session. Blocks while the
   // request is sent. `stub` outlives this.
-  SessionEvents(grpc::GenericStub& stub, v1::JoinRequest request, const std::string& token);
+  SessionEvents(grpc::GenericStub& stub, v1::JoinRequest request, const CallMetadata& metadata);
 
   // The destructor ends the call, and with it the session.
   SessionEvents(const SessionEvents&) = delete;

@@ -6,8 +6,8 @@
 namespace sluice {
 
 GrpcStream::GrpcStream(grpc::GenericStub& stub, const std::string& method, absl::Duration timeout,
-                       const std::string& token) {
-  Prepare(context_, timeout, token);
+                       const CallMetadata& metadata) {
+  Prepare(context_, timeout, metadata);
   // The call is sent together with its first message: one packet, and the server wakes up once.
   context_.set_initial_metadata_corked(true);
   call_ = stub.PrepareCall(&context_, method, &queue_);

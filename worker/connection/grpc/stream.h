@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "worker/connection/grpc/call.h"
 
 namespace sluice {
 
@@ -22,7 +23,7 @@ class GrpcStream {
  public:
   // `method` is "/package.Service/Method". Nothing is sent before the first message.
   GrpcStream(grpc::GenericStub& stub, const std::string& method, absl::Duration timeout,
-             const std::string& token);
+             const CallMetadata& metadata);
   // Cancels the call, unless Finish() was called.
   ~GrpcStream();
 

@@ -25,7 +25,7 @@ class ModuleLink final : public ModuleSession {
   ModuleLink(const std::shared_ptr<grpc::Channel>& channel, const std::string& token,
              std::string address)
       : address_(std::move(address)), stub_(v1::ModuleServer::NewStub(channel)) {
-    Prepare(context_, absl::InfiniteDuration(), token);
+    Prepare(context_, absl::InfiniteDuration(), {token, ""});
     call_ = stub_->Train(&context_);
   }
 

@@ -46,12 +46,12 @@ TEST_F(GrpcLaneTest, APullGivesUpALaneThatWaits) {
   Values parameters(3);
   const TransformRegistry transforms = BuiltinTransforms();
   GrpcParameterSink sink("PullParams", absl::MakeSpan(parameters), transforms, nullptr);
-  { GrpcPullLane lane(lane_, name_, kDeadline, "", sink); }
+  { GrpcPullLane lane(lane_, name_, kDeadline, {}, sink); }
   EXPECT_THAT(sink.AwaitComplete(), HasCode(absl::StatusCode::kUnavailable, ::testing::_));
 }
 
 TEST_F(GrpcLaneTest, APushGivesUpALaneWhoseAnswerDoesNotCome) {
-  GrpcPushLane lane(lane_, name_, kDeadline, "");
+  GrpcPushLane lane(lane_, name_, kDeadline, {});
   EXPECT_TRUE(lane.Offer(EncodeChunk(0, Share(Values(3)), Checksums::kOff)));
   lane.End();
 }
