@@ -184,4 +184,14 @@ Job Job::WorkerNamed(const std::string& name) const {
   return Job(std::make_unique<WorkerContext>(context_->WorkerNamed(name)), nullptr);
 }
 
+absl::StatusOr<Job> Job::Model(const std::string& name) const {
+  if (is_server()) {
+    return absl::FailedPreconditionError(
+        "this process serves, and trains no model; call Serve() instead");
+  }
+  absl::StatusOr<WorkerContext> context = context_->ForModel(name);
+  if (!context.ok()) return context.status();
+  return Job(std::make_unique<WorkerContext>(*std::move(context)), nullptr);
+}
+
 }  // namespace sluice

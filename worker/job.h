@@ -95,6 +95,19 @@ class Job {
   // server chooses its index.
   Job WorkerNamed(const std::string& name) const;
 
+  // The job as the model of that name sees it, in a job that has several: a model has parameters,
+  // an optimizer, steps and workers of its own, as if it were a job by itself. Rank and size are
+  // this worker's; it has no trace. A name has at most 64 letters, digits, dots, hyphens and
+  // underscores, the first a letter or a digit; else BAD_ARGUMENT. FAILED_PRECONDITION if
+  // is_server(). An optimizer may outlive what this returns:
+  //
+  //   sluice::RemoteOptimizer optimizer(*job.Model("critic"), *critic, options);
+  //
+  // From the first named model on that joins, the job does not end before this process has ended,
+  // or has destroyed its Jobs and their optimizers. A server that is too old, or whose job cannot
+  // have several models, refuses that join.
+  absl::StatusOr<Job> Model(const std::string& name) const;
+
   // How this process reaches the server, for Sluice's own clients. Lives as long as the job, also
   // if that is moved.
   const WorkerContext& context() const { return *context_; }

@@ -11,9 +11,11 @@
 #include "common/base/random.h"
 #include "common/base/version.h"
 #include "common/net/network.h"
+#include "common/protocol/model_name.h"
 #include "common/security/secret_file.h"
 #include "server/program/server_flags.h"
 #include "worker/connection/grpc/connection.h"
+#include "worker/connection/grpc/job_hold.h"
 #include "worker/job_flags.h"
 
 namespace sluice {
@@ -32,6 +34,19 @@ absl::StatusOr<JobTicket> TicketFrom(const JobFlags& flags) {
 
 absl::Status NameFlag(absl::string_view flag, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", status.message()));
+}
+
+absl::Status AlreadyTrains(const std::string& model) {
+  if (!model.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this process trains a model with the name \"", model,
+                     "\" already; give each model a name of its own, or leave with the other "
+                     "optimizer before"));
+  }
+  return absl::FailedPreconditionError(
+      "this process trains a model without a name already, and a job has one of them; give the "
+      "second model a name (name= in Python, Job::Model() in C++), or one optimizer all "
+      "parameters, in groups if they differ, or leave with the other optimizer before");
 }
 
 }  // namespace
@@ -143,23 +158,48 @@ WorkerContext WorkerContext::WorkerNamed(const std::string& name) const {
   return context;
 }
 
-absl::StatusOr<std::shared_ptr<const void>> WorkerContext::TakePart() const {
-  absl::MutexLock lock(&part_->mu);
-  if (!part_->holder.expired()) {
-    return absl::FailedPreconditionError(
-        "this process has joined the job with another model or optimizer, and a job trains one "
-        "model; give one optimizer all parameters, in groups if they differ, or leave with the "
-        "other one before");
+absl::StatusOr<WorkerContext> WorkerContext::ForModel(const std::string& model) const {
+  const absl::Status named = CheckModelName(model);
+  if (!named.ok()) return named;
+  WorkerContext context = *this;
+  context.model_ = model;
+  context.trace_ = nullptr;
+  context.push_encoding_.trace = nullptr;
+  return context;
+}
+
+absl::Status WorkerContext::HoldJob() const {
+  {
+    absl::MutexLock lock(&part_->mu);
+    if (part_->hold != nullptr) return absl::OkStatus();
   }
+  auto hold = JobHold::Open(ConnectionOptions());
+  if (!hold.ok()) return hold.status();
+  absl::MutexLock lock(&part_->mu);
+  if (part_->hold == nullptr) part_->hold = *std::move(hold);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const void>> WorkerContext::TakePart() const {
+  const absl::Status holds = model_.empty() ? absl::OkStatus() : HoldJob();
+  if (!holds.ok()) return holds;
+  absl::MutexLock lock(&part_->mu);
+  std::weak_ptr<const void>& holder = part_->holders[model_];
+  if (!holder.expired()) return AlreadyTrains(model_);
   const std::shared_ptr<const void> held = std::make_shared<int>();
-  part_->holder = held;
+  holder = held;
   return held;
 }
 
 absl::StatusOr<std::unique_ptr<ServerConnection>> WorkerContext::Connect() const {
+  return ConnectOverGrpc(ConnectionOptions());
+}
+
+GrpcConnectionOptions WorkerContext::ConnectionOptions() const {
   GrpcConnectionOptions options;
   options.address = ticket_.address;
   options.token = ticket_.token;
+  options.model = model_;
   options.credentials = credentials_;
   options.connect_timeout = connect_timeout_;
   options.launched = launched_;
@@ -168,7 +208,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> WorkerContext::Connect() const
   options.connections = connections_;
   options.pull_encoding = pull_encoding_.encoding;
   options.transforms = push_encoding_.transforms;
-  return ConnectOverGrpc(options);
+  return options;
 }
 
 absl::StatusOr<CredentialsSource> WorkerContext::CredentialsAt(const Address& address) const {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,8 @@
 
 namespace sluice {
 
+class JobHold;
+struct GrpcConnectionOptions;
 struct JobFlags;
 
 // A value that one thread sets up and any number may then read. The server's process has one, too,
@@ -51,13 +54,22 @@ class WorkerContext {
   // The context of one more worker in this process. It has no trace and no place.
   WorkerContext WorkerNamed(const std::string& name) const;
 
+  // The same worker's context for the model of that name, in a job that has several. It has no
+  // trace: spans do not say whose steps they are. BAD_ARGUMENT if no model can have that name.
+  absl::StatusOr<WorkerContext> ForModel(const std::string& model) const;
+
   // Opens a connection to the server. Waits for the server up to --connect-timeout; UNAVAILABLE
   // names the address and the reason.
   absl::StatusOr<std::unique_ptr<ServerConnection>> Connect() const;
 
-  // What takes part in the job as this worker holds the result until it has left or failed.
-  // FAILED_PRECONDITION if something in this process holds one: a job trains one model, and the
-  // server would take two for one that joins again and again. Any thread may call it.
+  // What trains the model as this worker holds the result until it has left or failed.
+  // FAILED_PRECONDITION if something in this process holds one of the same model: the server would
+  // take two for one that joins again and again. Any thread may call it.
+  //
+  // The first call for a named model waits for the server as Connect() does. From then on the job
+  // is held as long as a context of this worker exists, so that it does not end between two models.
+  // BAD_ARGUMENT if the job cannot have several models; UNIMPLEMENTED if the server is too old; or
+  // the errors of Connect().
   absl::StatusOr<std::shared_ptr<const void>> TakePart() const;
 
   // The request with which this worker joins; the caller fills in layout and optimizer.
@@ -102,11 +114,15 @@ class WorkerContext {
   // Copies of a context are of one worker.
   struct Part {
     absl::Mutex mu;
-    std::weak_ptr<const void> holder ABSL_GUARDED_BY(mu);
+    // By the model's name, empty if it has none.
+    std::map<std::string, std::weak_ptr<const void>> holders ABSL_GUARDED_BY(mu);
+    std::shared_ptr<const JobHold> hold ABSL_GUARDED_BY(mu);  // null without named models
   };
 
   absl::Status TakeServer(const JobFlags& flags);
   absl::Status TakeEncodings(const JobFlags& flags);
+  absl::Status HoldJob() const;
+  GrpcConnectionOptions ConnectionOptions() const;
 
   JobTicket ticket_;
   bool launched_ = false;  // the ticket is that of a launch
@@ -115,6 +131,7 @@ class WorkerContext {
   absl::optional<uint32_t> index_;  // among the workers of this launch
   absl::optional<uint32_t> workers_;
   std::string name_;
+  std::string model_;  // empty: the one without a name
   ProcessNonce nonce_;
   absl::Duration connect_timeout_;
   int connections_ = 0;  // 0: automatic

@@ -31,8 +31,8 @@ namespace sluice {
 class RemoteTraining;
 struct OptimizerConfig;
 
-// Only the thread that trains the model may use it. The job and the model must outlive it. The
-// constructors and all methods that call the server throw RemoteError if the server refuses the
+// Only the thread that trains the model may use it. The model must outlive it; the job need not.
+// The constructors and all methods that call the server throw RemoteError if the server refuses the
 // call, or cannot be reached and does not come back within --connect-timeout.
 //
 // After a RemoteError of step(), wait(), leave() or await_end_of_training() the model may hold a
@@ -43,7 +43,7 @@ class RemoteOptimizer {
   // Joins the job. If the job has no parameters yet, the model's become the job's; otherwise the
   // job's replace the model's. With `local`, torch::optim's optimizer runs in this process, and the
   // server averages parameters (see local_steps.h). Throws RemoteError if another RemoteOptimizer
-  // of the job takes part: a job trains one model. Throws std::invalid_argument
+  // of the job takes part: a second model has a name (Job::Model). Throws std::invalid_argument
   // - if `options` belong to an optimizer that is not in the list above,
   // - if FlatModel cannot hold the model,
   // - if `local` is combined with Overlap::kBackward, with a sparse push encoding, or with a

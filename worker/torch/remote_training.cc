@@ -68,10 +68,10 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
 
 }  // namespace
 
-RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& model,
+RemoteTraining::RemoteTraining(WorkerContext context, torch::nn::Module& model,
                                const OptimizerConfig& config,
                                const absl::optional<LocalSteps>& local, Overlap overlap)
-    : context_(context),
+    : context_(std::move(context)),
       module_(model),
       model_(model, !local.has_value()),
       norms_(model, model_.layout()),
@@ -86,7 +86,7 @@ RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& 
         "local steps push no gradients, so overlap with backward (Overlap::kBackward, --overlap) "
         "has none to send early; use local steps or overlap, not both");
   }
-  if (local.has_value() && context.push_encoding().choice.sparse()) {
+  if (local.has_value() && context_.push_encoding().choice.sparse()) {
     throw std::invalid_argument(
         "local steps push parameters, most of which top-k and random-k would set to 0; choose "
         "another push encoding");

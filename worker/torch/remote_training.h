@@ -32,10 +32,9 @@ namespace sluice {
 // The methods are those of RemoteOptimizer (remote_optimizer.h), with the same threads and errors.
 class RemoteTraining {
  public:
-  // The context and the model outlive it.
-  RemoteTraining(const WorkerContext& context, torch::nn::Module& model,
-                 const OptimizerConfig& config, const absl::optional<LocalSteps>& local,
-                 Overlap overlap);
+  // The model outlives it.
+  RemoteTraining(WorkerContext context, torch::nn::Module& model, const OptimizerConfig& config,
+                 const absl::optional<LocalSteps>& local, Overlap overlap);
   ~RemoteTraining();
 
   RemoteTraining(const RemoteTraining&) = delete;
@@ -75,7 +74,7 @@ class RemoteTraining {
   RoundReport TakeLocalStep(uint32_t samples, absl::optional<float> loss);
   RoundReport PushParameters(absl::optional<float> loss);
 
-  const WorkerContext& context_;
+  const WorkerContext context_;
   const torch::nn::Module& module_;
   FlatModel model_;
   BatchNorms norms_;

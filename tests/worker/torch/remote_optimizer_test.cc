@@ -491,11 +491,11 @@ TEST_F(RemoteOptimizerTest, ASecondOneOfAJobIsRefusedUntilTheFirstHasLeft) {
     }
     return "";
   };
-  EXPECT_THAT(refusal(), HasSubstr("a job trains one model"));
+  EXPECT_THAT(refusal(), HasSubstr("give the second model a name"));
   first.Step({1});
   EXPECT_THAT(first.w(), ElementsAre(7));
   first.optimizer().leave();
-  EXPECT_THAT(refusal(), Not(HasSubstr("a job trains one model")));
+  EXPECT_THAT(refusal(), Not(HasSubstr("give the second model a name")));
 }
 
 TEST_F(RemoteOptimizerTest, AFrozenParameterHasTheBitsOfTheFirstWorker) {
