@@ -178,6 +178,17 @@ int32_t sluice_job_size(const sluice_job* job) {
   return size.has_value() ? static_cast<int32_t>(*size) : -1;
 }
 
+sluice_code sluice_job_model(const sluice_job* job, const char* name, sluice_job** model) {
+  if (name == nullptr) {
+    return sluice::CodeOf(absl::InvalidArgumentError(
+        "sluice_job_model() got NULL for the model's name, expected a text"));
+  }
+  absl::StatusOr<sluice::Job> named = job->job.Model(name);
+  if (!named.ok()) return sluice::CodeOf(named.status());
+  *model = new sluice_job(*std::move(named));
+  return SLUICE_OK;
+}
+
 void sluice_job_free(sluice_job* job) { delete job; }
 
 sluice_code sluice_order(uint64_t size, uint64_t seed, uint64_t epoch, int64_t* order) {

@@ -113,6 +113,21 @@ SLUICE_API int32_t sluice_job_size(const sluice_job* job);
  * those of TLS. Others are INVALID_ARGUMENT. The server is asked later. */
 SLUICE_API sluice_code sluice_connect(const char* const* flags, size_t count, sluice_job** job);
 
+/* The job as the model of that name sees it, in a job that has several: such as a GAN's critic, or
+ * one fold after another. A model has parameters, an optimizer, steps and workers of its own, as if
+ * it were a job by itself. sluice_client_create() and sluice_follower_create() take `model` as they
+ * take `job`, which has the model without a name. Rank and size are this worker's. The name has at
+ * most 64 letters, digits, dots, hyphens and underscores, the first a letter or a digit.
+ *
+ * `model` is freed by sluice_job_free(), before or after `job`. From the first sluice_join() for
+ * such a model on, the job does not end until all of the process's jobs were freed, or the process
+ * has ended. That join returns SLUICE_INVALID_ARGUMENT if the job cannot have several models, and
+ * SLUICE_UNIMPLEMENTED if the server is too old.
+ *   SLUICE_INVALID_ARGUMENT     no model can have that name
+ *   SLUICE_FAILED_PRECONDITION  this process serves */
+SLUICE_API sluice_code sluice_job_model(const sluice_job* job, const char* name,
+                                        sluice_job** model);
+
 /* Every client and follower of the job must have been freed before. NULL is allowed. */
 SLUICE_API void sluice_job_free(sluice_job* job);
 

@@ -109,6 +109,9 @@ class CTest(unittest.TestCase):
                 "no name: the name of a tensor is NULL, expected a text",
                 "dimensions: weight has 1000000000000 dimensions, expected at most 8",
                 "again: sluice_start() was called twice; keep the job of the first call",
+                "no model name: sluice_job_model() got NULL for the model's name, expected a text",
+                'model name: the model\'s name is "two words", expected at most 64 letters, digits, ".", "-" and "_", the first '
+                "a letter or a digit",
                 "connect: The following argument was not expected: --epochs=3",
                 "no server: no server: give --server=host:port or --server=unix:/path",
                 "at the end: step 1",
@@ -117,8 +120,9 @@ class CTest(unittest.TestCase):
                 'no option: "lr" is not an option of sgd, which has learning_rate, momentum, dampening, weight_decay and '
                 "nesterov",
                 "no norm: the clip norm is 0, expected a finite number above 0",
-                "second: this process has joined the job with another model or optimizer, and a job trains one model; give "
-                "one optimizer all parameters, in groups if they differ, or leave with the other one before"):
+                "second: this process trains a model without a name already, and a job has one of them; give the second model "
+                "a name (name= in Python, Job::Model() in C++), or one optimizer all parameters, in groups if they differ, or "
+                "leave with the other optimizer before"):
             self.assertIn(line, ended.stdout.splitlines())
 
     def test_a_running_mean_follows_the_batches_of_stale_workers(self):

@@ -148,11 +148,18 @@ static int Misuse(sluice_job* job, int argc, char** argv, float* parameters,
   printf("connect: %s\n", sluice_error_message());
   if (sluice_connect(NULL, 0, &other) != SLUICE_INVALID_ARGUMENT) return 10;
   printf("no server: %s\n", sluice_error_message());
+  if (sluice_job_model(job, NULL, &other) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no model name: %s\n", sluice_error_message());
+  if (sluice_job_model(job, "two words", &other) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("model name: %s\n", sluice_error_message());
+  if (sluice_job_model(job, "critic", &other) != SLUICE_OK) return Fail("model");
+  if (sluice_job_rank(other) != sluice_job_rank(job) || sluice_job_size(other) != 1) return 10;
+  sluice_job_free(other);
   if (sluice_serve(job) != 1) return 10;
   return 0;
 }
 
-/* A process has one worker. Returns 0 if a second is refused. */
+/* A model has one client in a process. Returns 0 if a second is refused. */
 static int JoinTwice(sluice_job* job) {
   float parameters[kElements] = {0};
   sluice_buffer* gradient = sluice_buffer_create(kElements);
