@@ -43,6 +43,7 @@ constexpr char kExitCodes[] =
 
 struct EvaluateFlags {
   ModelFlags model;
+  std::string name;  // the model's, in a job that has several
   std::string file;
   DirectoryOptions directory;
   double interval = absl::ToDoubleSeconds(DirectoryOptions().interval);
@@ -73,6 +74,10 @@ void AddEvaluateFlags(CLI::App& app, EvaluateFlags& flags) {
                  "evaluated. A server is asked for its newest step each time")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--model-name", flags.name,
+                 "name of the model to evaluate, in a job that has several; its checkpoints lie in "
+                 "the directory models/NAME of --checkpoint-dir (default: the one without a name)")
+      ->excludes(directory);
   app.add_option("--json", flags.json, "file to which each evaluation appends a JSON object");
   app.add_flag("--quiet", flags.quiet, "do not say on stderr how far a long evaluation is");
   AddModelFlags(app, flags.model, ModelKinds::kAll);
@@ -100,6 +105,7 @@ absl::StatusOr<std::unique_ptr<ParameterSource>> MakeSource(const EvaluateFlags&
     return MakeDirectorySource(options);
   }
   auto started = Job::Start(flags.job);
+  if (started.ok() && !flags.name.empty()) started = started->Model(flags.name);
   if (!started.ok()) return started.status();
   job->emplace(*std::move(started));
   return MakeServerSource(**job, flags.directory.every, flags.patience(), model);

@@ -8,6 +8,7 @@
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/net/address.h"
+#include "common/protocol/model_name.h"
 #include "common/security/secret_file.h"
 #include "tools/ctl/commands/contexts.h"
 
@@ -41,6 +42,9 @@ void AddConnectionFlags(CLI::App& app, ConnectionFlags& flags) {
                   "seconds to wait for a server that cannot be reached")
       ->check(SecondsFrom(0))
       ->capture_default_str();
+  group.add_option("--model-name", flags.model,
+                   "name of the model to look at or change, in a job that has several (default: "
+                   "the one without a name)");
   group.add_option("--token-file", flags.token_file,
                    "file whose first line is the secret that the server asks for");
   AddSecurityFlags(group, flags.security);
@@ -87,12 +91,17 @@ absl::StatusOr<GrpcEndpoint> EndpointFrom(const ConnectionFlags& given) {
   }
   const auto address = ParseAddress(flags.server);
   if (!address.ok()) return absl::InvalidArgumentError(address.status().message());
+  const absl::Status named = flags.model.empty() ? absl::OkStatus() : CheckModelName(flags.model);
+  if (!named.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--model-name: ", named.message()));
+  }
   auto credentials = CredentialsAt(flags.security, *address);
   if (!credentials.ok()) return credentials.status();
   GrpcEndpoint options;
   options.address = flags.server;
   options.credentials = *std::move(credentials);
   options.connect_timeout = absl::Seconds(flags.connect_timeout);
+  options.model = flags.model;
   if (flags.token_file.empty()) return options;
   auto token = ReadSecretFile(flags.token_file);
   if (!token.ok()) return token.status();

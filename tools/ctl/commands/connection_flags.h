@@ -22,6 +22,7 @@ struct ConnectionFlags {
   std::string token_file;
   SecurityFlags security;
   double connect_timeout = 10;  // seconds
+  std::string model;            // of a job that has several; empty: the one without a name
 };
 
 // Adds the flags to `app`, in a group of their own. `flags` outlives the parsing.
