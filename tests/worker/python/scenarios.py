@@ -101,7 +101,7 @@ def what_is_wrong(job):
         warnings.simplefilter("always")
         optimizer.state_dict()
     assert "has only its options" in str(told[0].message), told
-    expect(sluice.ModelError, "has joined the job with another optimizer",
+    expect(sluice.ModelError, "give the second model a name",
            lambda: sluice.DistributedOptimizer(sgd(linear()), job))
     expect(sluice.ModelError, "add them to the optimizer before", lambda: optimizer.add_param_group({}))
     expect(sluice.RemoteError, "after sluice_await_end", lambda: optimizer.report(loss=1))

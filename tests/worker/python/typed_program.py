@@ -53,7 +53,10 @@ def main() -> None:
         print(error.reason)
     except sluice.ModelError as error:
         print(error)
-    steps: List[int] = list(sluice.follow(model, job, every=10))
+    with job.run("fold-1") as run:
+        critic = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), job, model, name="critic")
+        print(run.upper(), critic.index)
+    steps: List[int] = list(sluice.follow(model, job, every=10, name="critic"))
     tensors: Dict[str, torch.Tensor] = sluice.load_checkpoint("run")
     ids, rows = sluice.load_table("run", "items")
     print(steps, tensors, ids.tolist(), rows.tolist(), list(sluice.follow(model, server="host:1")))

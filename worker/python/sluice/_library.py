@@ -101,6 +101,7 @@ _FUNCTIONS = {
     "sluice_speaks": (ctypes.c_int, [_HANDLE]),
     "sluice_job_rank": (ctypes.c_int32, [_HANDLE]),
     "sluice_job_size": (ctypes.c_int32, [_HANDLE]),
+    "sluice_job_model": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
     "sluice_job_free": (None, [_HANDLE]),
     "sluice_buffer_create": (_HANDLE, [ctypes.c_uint64]),
     "sluice_buffer_floats": (ctypes.c_void_p, [_HANDLE]),

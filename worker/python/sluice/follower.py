@@ -12,12 +12,12 @@ from sluice._library import library
 from sluice.constants import Constants, named_constants
 from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import ModelError
-from sluice.job import Job, Setting, check_not_forked, connect, forked
+from sluice.job import Job, Setting, check_not_forked, connect, forked, model_name
 from sluice.model import description_of, members_of, named_statistics, shared_vector, size_of
 from sluice.module_watch import ModuleWatch
 
 
-def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1,
+def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1, name: Optional[str] = None,
            look_up: Optional[Callable[[], object]] = None, **settings: Setting) -> "Follower":
     """Returns an iterator over the steps of a job: `model` holds the parameters of each while the loop's body runs.
 
@@ -33,6 +33,8 @@ def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1,
       job: what sluice.start() has returned, to follow the job of which this process is a worker. Default: a server
         that runs elsewhere.
       every: the least number of steps between two that are seen. The last step is always seen.
+      name: of the model, in a job that has several, as DistributedOptimizer has it; None: the one without a name. From
+        elsewhere, a model of a run (Job.run()) has the run's name: "fold-2", or "fold-2.critic".
       look_up: for a model with RemoteEmbeddings: looks up every row that the loop's body needs, for example by a
         forward of the test's batches. It is called once, here, when all rows are zeros. From then on those rows come
         with the parameters, and are of the same step.
@@ -47,7 +49,7 @@ def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1,
       RemoteError: the server refuses the model or this process, or a flag is wrong.
       ServerGoneError: the server could not be reached, or no worker has joined it, within connect_timeout.
     """
-    return Follower(model, job, every, look_up, settings)
+    return Follower(model, job, every, name, look_up, settings)
 
 
 class Follower:
@@ -58,7 +60,7 @@ class Follower:
       incarnation: which life of the server has made it: a server that was killed may have lost steps.
     """
 
-    def __init__(self, model: torch.nn.Module, job: Optional[Job], every: int,
+    def __init__(self, model: torch.nn.Module, job: Optional[Job], every: int, name: Optional[str],
                  look_up: Optional[Callable[[], object]], settings: Mapping[str, Setting]) -> None:
         if job is not None and settings:
             raise ValueError(f"follow() got a job and {', '.join(settings)}; the job knows its server, so leave one out")
@@ -80,11 +82,10 @@ class Follower:
         self._every = every
         buffer, self._values = shared_vector(size_of(self._members))
         description = description_of(self._members)
-        owned = connect(settings) if job is None else None
+        owned = connect(settings, model_name(name)) if job is None else None
+        followed = owned if job is None else job._handle_of(model_name(name, job._run))
         handle = ctypes.c_void_p()
-        code = library.sluice_follower_create(owned if job is None else job._handle, ctypes.byref(description), buffer,
-                                              ctypes.byref(handle))
-        _library.check(code)
+        _library.check(library.sluice_follower_create(followed, ctypes.byref(description), buffer, ctypes.byref(handle)))
         self._handle = handle
         self._call = _library.Call(handle, library.sluice_follower_wait, _library.Followed())
         self._waits = self._call.under_way

@@ -1,5 +1,6 @@
 """The part of a process in a job: its server, or one of its workers."""
 
+import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -7,7 +8,7 @@ import signal
 import sys
 import threading
 import weakref
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Union
 
 from sluice import _ending, _library
 from sluice._library import library
@@ -50,15 +51,34 @@ def _check_runs_once() -> None:
                            "processes as you need")
 
 
-def connect(settings: Mapping[str, Setting]) -> ctypes.c_void_p:
-    """Returns the handle of a job that does not take part, for sluice_follower_create(). `settings` become flags."""
+def connect(settings: Mapping[str, Setting], model: str) -> ctypes.c_void_p:
+    """Returns the handle of a job that does not take part, for sluice_follower_create(). `settings` become flags, and
+    `model` is as model_name() returns it."""
     check_not_forked()
     _state["used"] = True
     flags = [os.fsencode(flag) for flag in _flags_of(settings)]
     handle = ctypes.c_void_p()
     _library.check(library.sluice_connect((ctypes.c_char_p * max(1, len(flags)))(*flags), len(flags),
                                           ctypes.byref(handle)))
+    if not model:
+        return handle
+    try:
+        return _model_handle(handle, model)
+    finally:
+        library.sluice_job_free(handle)
+
+
+def _model_handle(job: ctypes.c_void_p, name: str) -> ctypes.c_void_p:
+    handle = ctypes.c_void_p()
+    _library.check(library.sluice_job_model(job, name.encode(), ctypes.byref(handle)))
     return handle
+
+
+def model_name(name: Optional[str], run: Optional[str] = None) -> str:
+    """Returns the name by which the server knows a model that the program calls so; "" for the one without a name."""
+    if name is not None and not (isinstance(name, str) and name):
+        raise ValueError(f"name is {name!r}, expected a text such as \"critic\", or None for the model without a name")
+    return ".".join(part for part in (run, name) if part is not None)
 
 
 class Job:
@@ -74,7 +94,12 @@ class Job:
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
         self._handle = handle
-        self._joined: Callable[[], Any] = lambda: None  # the client of the optimizer that has joined, or None
+        self._models = {"": handle}  # by name; none is freed before the process ends
+        self._joined: Dict[str, Callable[[], Any]] = {}  # the client that has joined, or None; by the model's name
+        self._run: Optional[str] = None  # the name of the run whose block the program is in
+        self._runs: Set[str] = set()
+        self._counted_runs = 0
+        self._optimizers: List[Any] = []  # those that were made in this run
         self.is_server = bool(library.sluice_is_server(handle))
         self.speaks = bool(library.sluice_speaks(handle))
         self.rank = _number(library.sluice_job_rank(handle))
@@ -92,6 +117,54 @@ class Job:
             raise ValueError("serve() was called on a worker; call it only if job.is_server")
         code: int = library.sluice_serve(self._handle)
         return code
+
+    @contextlib.contextmanager
+    def run(self, name: Optional[str] = None) -> Iterator[str]:
+        """In its block, every optimizer trains a model of its own: for several trainings, one after the other.
+
+            for fold in range(5):
+                with job.run(f"fold-{fold}"):
+                    train(make_model(), fold)      # makes its sluice.DistributedOptimizer
+
+        The models of the run "fold-2" have the names "fold-2", and "fold-2.critic" with name="critic"; follow() with this
+        job follows those. So they begin with new parameters. All workers go through the same runs in the same order. At
+        the end of the block, the optimizers that were made in it leave, unless they have left. If an exception ends it,
+        they are dropped as everywhere.
+
+        Args:
+          name: of the run; by default "run-1", "run-2", and so on.
+
+        Yields: the run's name.
+
+        Raises:
+          ValueError: this process has had a run of that name, or is in the block of another one.
+          RemoteError: no model can have that name.
+        """
+        if self._run is not None:
+            raise ValueError(f"job.run() was called within the run {self._run!r}; end its block before, or give the second "
+                             "model a name: DistributedOptimizer(…, name=\"critic\")")
+        if name is None:
+            self._counted_runs += 1
+            name = f"run-{self._counted_runs}"
+        self._handle_of(model_name(name))
+        if name in self._runs:
+            raise ValueError(f"this process has had a run {name!r} already, whose parameters the job still has; give each run "
+                             "a name of its own")
+        self._runs.add(name)
+        self._run = name
+        try:
+            yield name
+            for optimizer in self._optimizers:
+                if not optimizer._client.left:
+                    optimizer.leave()
+        finally:
+            self._run, self._optimizers = None, []
+
+    def _handle_of(self, model: str) -> ctypes.c_void_p:
+        """Returns the handle of the model of that name, as model_name() returns it."""
+        if model not in self._models:
+            self._models[model] = _model_handle(self._handle, model)
+        return self._models[model]
 
 
 def _number(number: int) -> Optional[int]:

@@ -16,7 +16,7 @@ from sluice import _ending, _library, memory
 from sluice._library import library
 from sluice.embedding import RemoteEmbedding, embeddings_of
 from sluice.errors import DivergedError, ModelError, RemoteError
-from sluice.job import Job, check_not_forked, forked
+from sluice.job import Job, check_not_forked, forked, model_name
 from sluice.batch_norms import BatchNorms
 from sluice.constants import Constants, named_constants
 from sluice.held_model import HeldModel
@@ -113,7 +113,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, job: Job, model: Optional[torch.nn.Module] = None, *,
-                 where: str = "auto", overlap: bool = False, local_steps: int = 0, elasticity: float = 1.0,
+                 name: Optional[str] = None, where: str = "auto", overlap: bool = False, local_steps: int = 0, elasticity: float = 1.0,
                  moving_rate: float = 1.0, outer_momentum: Optional[float] = None, outer_nesterov: bool = False) -> None:
         """Joins the job, and copies the job's parameters into the model.
 
@@ -124,6 +124,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
           model: the module whose parameters these are. It gives them names, and its running statistics (batch
             normalization) are averaged, too. Without it, parameters are named by their place, and each worker keeps its
             own statistics.
+          name: of the model, if the process trains several, each with an optimizer: name="critic". The server holds each
+            as if it had a job of its own. None: the model without a name, which one optimizer of a process may train.
           where: who steps. "server": one of the five above, just made, which is not stepped itself; the state is the
             server's, which saves it. "worker": each worker, with `optimizer`; only in sync. The program saves the model,
             as in one process. "auto": the server, unless it does not have the optimizer or one of its options, or the
@@ -135,8 +137,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             averaging) and outer_nesterov are those of `sluice_train --help`.
 
         Raises:
-          ModelError: the optimizer or the model cannot be trained with a server.
-          RemoteError: the server refuses the worker, or cannot be reached.
+          ModelError: the optimizer or the model cannot be trained with a server, or another optimizer of this process
+            trains a model of that name.
+          RemoteError: the server refuses the worker or the name, is too old for names, or cannot be reached.
         """
         # Not Optimizer.__init__(), which would make groups of its own.
         self._inner = optimizer
@@ -148,7 +151,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._steps_taken = self._samples_taken = 0
         self._factor = 1.0
         self._overlap: Optional[_Overlap] = None
-        _check_arguments(job, overlap, local_steps)
+        name = model_name(name, job._run)
+        _check_arguments(job, name, overlap, local_steps)
         self._embeddings = embeddings_of(model)
         parameters = _named_parameters(optimizer, model, bool(self._embeddings))
         statistics = [] if model is None else named_statistics(model)
@@ -177,7 +181,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                                     "outer_momentum": outer_momentum, "outer_nesterov": outer_nesterov})
         else:
             chosen = (_OPTIMIZERS[type(optimizer)][0], self._told[0])
-        self._client = _Client(job, self._flat, self._constants, *chosen, groups, self._held)
+        self._client = _Client(job, job._handle_of(name), self._flat, self._constants, *chosen, groups, self._held)
         self._pushes_rows = False  # the call that Ctrl-C has interrupted, if any, is a push
         if self._embeddings:
             self._add_tables()
@@ -185,7 +189,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._client.keep_running_means(*self._norms.elements())
         self._constants.tell(library.sluice_set_constants, self._client.handle)
         self._client.join()
-        job._joined = weakref.ref(self._client)
+        job._joined[name] = weakref.ref(self._client)
+        if job._run is not None:
+            job._optimizers.append(self)
         status = self._client.status()
         self.first_step = int(status.step)
         if self.first_step:
@@ -640,13 +646,17 @@ def _why_not_on_server(optimizer: torch.optim.Optimizer) -> str:
     return ""
 
 
-def _check_arguments(job: Job, overlap: bool, local_steps: int) -> None:
+def _check_arguments(job: Job, name: str, overlap: bool, local_steps: int) -> None:
     if job.is_server:
         raise ValueError("this process serves; call job.serve() instead of training")
-    joined = job._joined()
+    joined = job._joined.get(name, lambda: None)()
     if joined is not None and not joined.left:
-        raise ModelError("this process has joined the job with another optimizer, and a job trains one model; give one "
-                         "optimizer all parameters, in groups if they differ, or call leave() of the other one before")
+        if name:
+            raise ModelError(f"this process trains a model with the name \"{name}\" already; give each model a name of its own "
+                             "(name=…), or call leave() of the other optimizer before")
+        raise ModelError("this process trains a model without a name already, and a job has one of them; give the second model "
+                         "a name, such as name=\"critic\", or one optimizer all parameters, in groups if they differ, or "
+                         "call leave() of the other optimizer before")
     if local_steps and overlap:
         raise ValueError("local steps push no gradients, so overlap has none to send early; use one of them")
     if local_steps < 0:
@@ -735,7 +745,7 @@ class _Standing:
 class _Client:
     """The library's client: it calls, and waits so that Python can handle signals."""
 
-    def __init__(self, job: Job, flat: FlatModel, constants: Constants, name: str, options: Mapping[str, float],
+    def __init__(self, job: Job, of_model: ctypes.c_void_p, flat: FlatModel, constants: Constants, name: str, options: Mapping[str, float],
                  groups: Groups, held: Optional[HeldModel]) -> None:
         self.left = False
         self._standing = _Standing()
@@ -750,7 +760,7 @@ class _Client:
         optimizer = _library.Optimizer(name.encode(), array, count, group_array, len(groups))
         model = flat.description()
         handle = ctypes.c_void_p()
-        _library.check(library.sluice_client_create(job._handle, ctypes.byref(model), ctypes.byref(optimizer),
+        _library.check(library.sluice_client_create(of_model, ctypes.byref(model), ctypes.byref(optimizer),
                                                     flat.address, flat.buffer, ctypes.byref(handle)))
         self.handle = handle
         self.pulling = False  # a call has written the parameters, and they were not taken since
