@@ -8,21 +8,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
-#include "common/base/thread_pool.h"
 #include "server/admission/draining.h"
-#include "server/durable/recovery.h"
 #include "server/durable/save_checkpoint.h"
 
 namespace sluice {
 
 namespace {
 
-std::unique_ptr<ReplicaLinks> MakeReplicaLinks(const ServerOptions& options) {
+std::unique_ptr<ReplicaLinks> MakeReplicaLinks(const ServerOptions& options,
+                                               const ShardStatus& state) {
   if (options.servers == 1) return nullptr;
   ReplicaLinksOptions links;
-  links.job_id = options.shard.job_id;
+  links.job_id = state.job_id;
   links.servers = options.servers;
-  links.incarnation = options.shard.incarnation;
+  links.incarnation = state.incarnation;
   links.session_base = options.shard.session_base;
   links.process_nonce = RandomNonce();
   links.saves = !options.durable.directory.empty();
@@ -40,23 +39,13 @@ absl::Status Named(uint32_t replica, const absl::Status& stopped) {
 }  // namespace
 
 ServerIncarnation::ServerIncarnation(const ServerOptions& options,
-                                     std::unique_ptr<DurableDirectory> durable, Trace* trace)
-    : replicas_(MakeReplicaLinks(options)),
-      shard_(
-          options.shard, RealClock(),
-          [this](const JobEvent& event) {
-            if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
-            if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
-          },
-          std::make_unique<ThreadPool>(options.threads), trace, Executors::OnThreads()),
-      durable_(std::move(durable)),
-      constants_(std::make_shared<ConstantStore>(options.shard.job_id, options.durable.directory,
-                                                 *options.files)) {
+                                     std::unique_ptr<HostedModel> model)
+    : replicas_(MakeReplicaLinks(options, model->shard().Describe())), model_(std::move(model)) {
   if (replicas_ != nullptr) LeadReplicas();
 }
 
 void ServerIncarnation::LeadReplicas() {
-  shard_.Lead(replicas_->links());
+  shard().Lead(replicas_->links());
   replicas_->Listen(
       [this](uint32_t replica, const ReplicaReport& report) { OnReport(replica, report); },
       [this](const ReplicaLoss& loss) { OnLost(loss); },
@@ -64,8 +53,8 @@ void ServerIncarnation::LeadReplicas() {
 }
 
 void ServerIncarnation::OnCame(uint32_t replica, const FoundFiles& found) {
-  if (durable_ == nullptr) return;
-  const absl::Status ours = durable_->CheckOther(replica, found);
+  if (durable() == nullptr) return;
+  const absl::Status ours = durable()->CheckOther(replica, found);
   if (!ours.ok()) OnLost({std::string(ours.message())});
 }
 
@@ -81,10 +70,10 @@ void ServerIncarnation::OnReport(uint32_t replica, const ReplicaReport& report) 
                          loaded->failed.message())});
   }
   const auto* const journal = std::get_if<JournalReport>(&report);
-  if (journal != nullptr && durable_ != nullptr) {
-    durable_->NoteJournal(replica, journal->durable, Named(replica, journal->stopped));
+  if (journal != nullptr && durable() != nullptr) {
+    durable()->NoteJournal(replica, journal->durable, Named(replica, journal->stopped));
   }
-  shard_.OnReport(replica, report);
+  shard().OnReport(replica, report);
 }
 
 ServerIncarnation::~ServerIncarnation() {
@@ -92,38 +81,31 @@ ServerIncarnation::~ServerIncarnation() {
   if (replicas_ != nullptr) StopWaiting(DrainingError());
   recovering_.Drain();
   grpc_server_ = nullptr;
-  shard_.executors().Drain();
+  shard().executors().Drain();
 }
 
 absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Start(
-    ServerOptions options, Trace* trace, const absl::optional<ShardStatus>& left) {
-  std::unique_ptr<DurableDirectory> durable;
-  if (!options.durable.directory.empty()) {
-    auto opened = DurableDirectory::Open(options.durable, *options.files);
-    if (!opened.ok()) return opened.status();
-    durable = *std::move(opened);
-    options.shard.incarnation = durable->incarnation();
-    if (!durable->job_id().empty()) options.shard.job_id = durable->job_id();
-  }
-  std::unique_ptr<ServerIncarnation> made(
-      new ServerIncarnation(options, std::move(durable), trace));
-  const bool with_others = options.servers > 1 && made->durable_ != nullptr;
-  if (with_others) made->shard_.BeginRecovery();
+    const ServerOptions& options, Trace* trace, NamedModels* named,
+    const absl::optional<ShardStatus>& left) {
+  auto model = HostedModel::Open(options, trace);
+  if (!model.ok()) return model.status();
+  std::unique_ptr<ServerIncarnation> made(new ServerIncarnation(options, *std::move(model)));
+  const bool with_others = options.servers > 1 && made->durable() != nullptr;
+  if (with_others) made->shard().BeginRecovery();
   absl::Status started = with_others ? absl::OkStatus() : made->Recover(left);
-  if (started.ok()) started = made->Listen(options);
+  if (started.ok() && named != nullptr) {
+    started = named->Restore(made->shard().Describe().job_id);
+  }
+  if (started.ok()) started = made->Listen(options, named);
   if (!started.ok()) return started;
   if (with_others) made->RecoverWithOthers(left);
   return made;
 }
 
 absl::Status ServerIncarnation::Recover(const absl::optional<ShardStatus>& left) {
-  if (durable_ == nullptr) return absl::OkStatus();
-  absl::Status recovered;
-  if (const ShardCheckpoint* const restored = durable_->restored()) {
-    recovered = constants_->Restore(restored->layout->constants());
-  }
-  if (recovered.ok()) recovered = sluice::Recover(*durable_, shard_);
-  return recovered.ok() && left.has_value() ? ContinueFrom(*left) : recovered;
+  const absl::Status recovered = model_->Recover();
+  const bool goes_back = recovered.ok() && durable() != nullptr && left.has_value();
+  return goes_back ? ContinueFrom(*left) : recovered;
 }
 
 void ServerIncarnation::RecoverWithOthers(const absl::optional<ShardStatus>& left) {
@@ -131,7 +113,7 @@ void ServerIncarnation::RecoverWithOthers(const absl::optional<ShardStatus>& lef
     if (!replicas_->AwaitAll() || !lost_replica().why.empty()) return;
     const absl::Status recovered = Recover(left);
     if (recovered.ok()) {
-      shard_.EndRecovery();
+      shard().EndRecovery();
     } else {
       OnLost({std::string(recovered.message())});
     }
@@ -139,35 +121,35 @@ void ServerIncarnation::RecoverWithOthers(const absl::optional<ShardStatus>& lef
 }
 
 absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
-  const ShardStatus state = shard_.Describe();
+  const ShardStatus state = shard().Describe();
   const uint64_t steps = left.step.value() - std::min(left.step, state.step).value();
-  shard_.SetLostSteps(std::max(steps, durable_->lost_steps()));
+  shard().SetLostSteps(std::max(steps, durable()->lost_steps()));
   if (!(left.consistency == state.consistency)) {
-    const auto set = shard_.SetConsistency(left.consistency);
+    const auto set = shard().SetConsistency(left.consistency);
     if (!set.ok()) return set.status();
   }
   if (left.base_learning_rate > 0) {
-    const auto set = shard_.SetLearningRate(left.base_learning_rate / 2);
+    const auto set = shard().SetLearningRate(left.base_learning_rate / 2);
     if (!set.ok()) return set.status();
   }
   // With these settings, in case that this process dies soon. If the disk is full, training goes on
   // all the same, and the log says so.
-  SaveCheckpointAndWait(shard_, *durable_).IgnoreError();
+  SaveCheckpointAndWait(shard(), *durable()).IgnoreError();
   return absl::OkStatus();
 }
 
-absl::Status ServerIncarnation::Listen(const ServerOptions& options) {
+absl::Status ServerIncarnation::Listen(const ServerOptions& options, NamedModels* named) {
   auto door = StartGrpcServer(
       {*options.listen, options.token, options.credentials, options.limits, options.transforms,
-       options.advertised_host, options.shard.expected_workers, constants_},
-      shard_, durable_.get(), replicas_.get());
+       options.advertised_host, options.shard.expected_workers, named},
+      model_->parts(), replicas_.get());
   if (!door.ok()) return door.status();
   grpc_server_ = *std::move(door);
   return absl::OkStatus();
 }
 
 void ServerIncarnation::Tick() {
-  shard_.Tick();
+  shard().Tick();
   if (replicas_ != nullptr) replicas_->Tick();
 }
 
@@ -182,26 +164,25 @@ std::string ServerIncarnation::away_replica() const {
 
 void ServerIncarnation::StopWaiting(const absl::Status& why) {
   if (replicas_ != nullptr) replicas_->StopAwaiting();
-  shard_.StopWaiting(why);
+  shard().StopWaiting(why);
 }
 
 void ServerIncarnation::EndReplicas(int exit_code) {
   if (replicas_ == nullptr) return;
   StopWaiting(DrainingError());
-  shard_.EndReplicas(exit_code);
+  shard().EndReplicas(exit_code);
 }
 
 void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) {
-  if (replicas_ != nullptr && shard_.recovers()) StopWaiting(why);
+  if (replicas_ != nullptr && shard().recovers()) StopWaiting(why);
   recovering_.Drain();
-  if (durable_ != nullptr) durable_->FlushJournal();
-  shard_.FailHeldAnswers(why);
+  model_->EndAnswers(why);
   if (replicas_ != nullptr) {
-    shard_.StopWaiting(why);
+    shard().StopWaiting(why);
     replicas_->Close(absl::UnavailableError("the first server has ended"));
   }
   grpc_server_->Shutdown(grace);
-  shard_.executors().Drain();  // a push that was cancelled may have completed a step
+  shard().executors().Drain();  // a push that was cancelled may have completed a step
 }
 
 }  // namespace sluice

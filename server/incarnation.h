@@ -1,10 +1,9 @@
-// One incarnation of a server: a shard, its directory and its gRPC server. It begins when the state
-// is restored, and ends when the last call has ended. Server makes it.
+// One incarnation of a server: a model, the links to other servers, and the gRPC server. It begins
+// when the state is restored, and ends when the last call has ended. Server makes it.
 
 #ifndef SLUICE_SERVER_INCARNATION_H_
 #define SLUICE_SERVER_INCARNATION_H_
 
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -17,8 +16,9 @@
 #include "common/base/serial_executor.h"
 #include "common/net/address.h"
 #include "common/trace/trace.h"
-#include "server/durable/constant_store.h"
 #include "server/durable/directory.h"
+#include "server/hosted_model.h"
+#include "server/named_models.h"
 #include "server/rpc/server.h"
 #include "server/rpc/servers/replica_links.h"
 #include "server/server_options.h"
@@ -35,14 +35,16 @@ namespace sluice {
 class ServerIncarnation {
  public:
   // Restores the state in options.durable.directory, if there is one, and listens on
-  // options.listen, which is set. `trace`, which may be null, outlives the incarnation. Errors are
-  // those of DurableDirectory::Open(), Recover() and StartGrpcServer().
+  // options.listen, which is set. `trace` and `named`, which may be null, outlive the incarnation;
+  // `named` is restored, too. Errors are those of HostedModel, NamedModels::Restore() and
+  // StartGrpcServer().
   //
   // One that goes back from the state `left` has a directory. It keeps the consistency rules of
   // `left` and, if the server applies the optimizer, half of its learning rate. Workers are told of
   // the steps that they lose. Saves a checkpoint of that; if it cannot, it only logs why.
   static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Start(
-      ServerOptions options, Trace* trace, const absl::optional<ShardStatus>& left = absl::nullopt);
+      const ServerOptions& options, Trace* trace, NamedModels* named,
+      const absl::optional<ShardStatus>& left = absl::nullopt);
 
   // Ends the calls, then waits for the work that they have begun.
   ~ServerIncarnation();
@@ -68,39 +70,31 @@ class ServerIncarnation {
   // Whether those that are connected have heard it.
   bool ReplicasHaveEnded() const { return replicas_ == nullptr || replicas_->AllTaken(); }
 
-  // Whether training is over and all workers and observers have gone.
-  bool deserted() const { return deserted_; }
-  // Whether Drain() or a divergence has ended the job.
-  bool drained() const { return drained_; }
-  Shard& shard() { return shard_; }
-  const Shard& shard() const { return shard_; }
-  DurableDirectory* durable() const { return durable_.get(); }  // null if it saves nothing
+  // See HostedModel.
+  bool deserted() const { return model_->deserted(); }
+  bool drained() const { return model_->drained(); }
+  Shard& shard() { return model_->shard(); }
+  const Shard& shard() const { return model_->shard(); }
+  DurableDirectory* durable() const { return model_->durable(); }
   const Address& address() const { return grpc_server_->address(); }
 
  private:
-  ServerIncarnation(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
-                    Trace* trace);
+  ServerIncarnation(const ServerOptions& options, std::unique_ptr<HostedModel> model);
 
   absl::Status Recover(const absl::optional<ShardStatus>& left);
   void RecoverWithOthers(const absl::optional<ShardStatus>& left);
   absl::Status ContinueFrom(const ShardStatus& left);
-  absl::Status Listen(const ServerOptions& options);
+  absl::Status Listen(const ServerOptions& options, NamedModels* named);
   void LeadReplicas();
   void OnReport(uint32_t replica, const ReplicaReport& report) ABSL_LOCKS_EXCLUDED(mu_);
   void OnCame(uint32_t replica, const FoundFiles& found) ABSL_LOCKS_EXCLUDED(mu_);
   void OnLost(const ReplicaLoss& loss) ABSL_LOCKS_EXCLUDED(mu_);
 
-  std::atomic<bool> deserted_{false};
-  std::atomic<bool> drained_{false};
   mutable absl::Mutex mu_;
   ReplicaLoss lost_replica_ ABSL_GUARDED_BY(mu_);
   // Null if there is one server.
   const std::unique_ptr<ReplicaLinks> replicas_;
-  Shard shard_;
-  // Or null. It tells the shard which steps are durable. It outlives grpc_server_, whose callers
-  // wait for checkpoints.
-  const std::unique_ptr<DurableDirectory> durable_;
-  const std::shared_ptr<ConstantStore> constants_;
+  const std::unique_ptr<HostedModel> model_;
   std::unique_ptr<GrpcServer> grpc_server_;
   SerialExecutor recovering_{"sluice-recover"};
 };

@@ -18,6 +18,7 @@
 #include "server/admission/draining.h"
 #include "server/closing_table.h"
 #include "server/durable/save_checkpoint.h"
+#include "server/job_outcome.h"
 #include "server/observe/server_state.h"
 #include "server/policy/mode_options.h"
 #include "server/private_socket.h"
@@ -83,45 +84,8 @@ TrainingWarning WentBack(const ShardStatus& state, Step since, const std::string
   return {WarningKind::kWentBack, since, absl::nullopt, text};
 }
 
-constexpr int kNotRestored = 1;
-constexpr int kReplicaLost = 1;
-constexpr int kEveryWorkerLost = 3;
-constexpr int kUnbalancedCounters = 4;
-constexpr int kNotSaved = 5;
-constexpr int kDiverged = 7;
-constexpr int kNotFinite = 8;
 // So many steps after the first suspect one, the log says that the last checkpoint is suspect.
 constexpr uint64_t kSuspiciousSteps = 10;
-
-bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
-  return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
-    return record.role == SessionRole::kWorker && record.presence == Presence::kLeft;
-  });
-}
-
-// Whether workers ended because their gradients were refused. Only if no worker left in good order.
-bool AnyWasNotFinite(const std::vector<SessionRecord>& sessions) {
-  return std::any_of(sessions.begin(), sessions.end(),
-                     [](const SessionRecord& record) { return record.not_finite; });
-}
-
-// Why the job ends with that code, which says that no worker has left in good order.
-std::string WhyLost(int code, const std::vector<SessionRecord>& sessions) {
-  constexpr size_t kMostNames = 4;
-  std::vector<std::string> failures;
-  for (const SessionRecord& record : sessions) {
-    if (record.role == SessionRole::kWorker) failures.push_back(record.DescribeFailure());
-  }
-  const size_t more = failures.size() - std::min(failures.size(), kMostNames);
-  failures.resize(failures.size() - more);
-  return absl::StrCat(
-      code == kNotFinite
-          ? "every worker has ended, and gradients that were not finite were refused before; lower "
-            "the learning rate, give --clip-norm or --skip-not-finite, or look for the batch that "
-            "caused it: "
-          : "every worker was lost: ",
-      absl::StrJoin(failures, "; "), more > 0 ? absl::StrCat("; and ", more, " more") : "");
-}
 
 bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
   return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
@@ -164,7 +128,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   server->event_files_ = *std::move(event_files);
   const absl::Status serves = server->ServeHttp();
   if (!serves.ok()) return serves;
-  auto begun = ServerIncarnation::Start(server->options_, server->trace_.get());
+  if (NamedModels::MayHave(server->options_)) {
+    server->named_ = std::make_unique<NamedModels>(server->options_, server->trace_.get());
+  }
+  auto begun =
+      ServerIncarnation::Start(server->options_, server->trace_.get(), server->named_.get());
   if (!begun.ok()) return begun.status();
   server->TakeIncarnation(*std::move(begun));
   server->options_.listen = server->incarnation_->address();
@@ -249,6 +217,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
     if (signal != 0) return signal;
     Shard& shard = incarnation_->shard();
     incarnation_->Tick();
+    if (named_ != nullptr) named_->Tick();
     idle_memory_.Look(RealClock().Now());
     const ShardStatus state = shard.Describe();
     const absl::optional<std::string> waits = step_wait_log_.Look(state);
@@ -276,16 +245,22 @@ bool Server::IsLeftAlone(const ShardStatus& state) const {
       !options_.is_left_alone || !options_.is_left_alone()) {
     return false;
   }
-  const std::vector<SessionRecord> sessions = shard().Sessions();
-  return std::none_of(sessions.begin(), sessions.end(),
-                      [](const SessionRecord& record) { return record.joined; });
+  return !AnyHasJoined(shard().Sessions()) && !OnlyNamedTrain();
+}
+
+// Whether models with names are trained, and the one without a name is not.
+bool Server::OnlyNamedTrain() const {
+  return named_ != nullptr && named_->AnyHasTrained() && shard().snapshot() == nullptr &&
+         !AnyHasJoined(shard().Sessions());
 }
 
 bool Server::IsOver() const {
   const ReplicaLoss lost = incarnation_->lost_replica();
   const bool ends = !lost.why.empty() && !lost.is_back && !shard().Describe().end_is_saved;
-  return incarnation_->drained() || ends ||
-         (options_.exit_when_finished && (incarnation_->deserted() || left_alone_));
+  if (incarnation_->drained() || ends) return true;
+  if (!options_.exit_when_finished) return false;
+  const bool others_are_over = named_ == nullptr || named_->AreOver();
+  return left_alone_ || (others_are_over && (incarnation_->deserted() || OnlyNamedTrain()));
 }
 
 // ---- Going back to a checkpoint, in the same process ----
@@ -322,7 +297,7 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
   const absl::Status removed = durable.GoBackTo(*checkpoint);
   EndForNext();
   if (!removed.ok()) return removed;
-  auto again = ServerIncarnation::Start(options_, trace_.get(), state);
+  auto again = ServerIncarnation::Start(options_, trace_.get(), nullptr, state);
   if (!again.ok()) return again.status();
   TakeIncarnation(*std::move(again));
   return true;
@@ -346,7 +321,7 @@ absl::StatusOr<bool> Server::GoBackForReplica(const ReplicaLoss& loss) {
   if (incarnation_->drained()) return false;
   options_.shard.goes_on = options_.shard.goes_on || state.phase == Phase::kTraining;
   EndForNext();
-  auto again = ServerIncarnation::Start(options_, trace_.get());
+  auto again = ServerIncarnation::Start(options_, trace_.get(), nullptr);
   if (!again.ok()) return again.status();
   TakeIncarnation(*std::move(again));
   return true;
@@ -391,37 +366,35 @@ int Server::Serve() {
     if (!shard.recovers()) crc_ = shard.Digest(options_.grace);
   }
   EndReplicas(saved.ok() ? outcome : kNotSaved);
+  if (named_ != nullptr) named_->Drain();
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
   if (page_ != nullptr) page_->Show(Moment(shard.Describe(), /*going_down=*/true));
+  if (named_ != nullptr) named_->EndAnswers(DrainingError());
   incarnation_->Shutdown(DrainingError(), options_.grace);
   if (options_.servers == 1) {
     saved = SaveLast();
     crc_ = shard.Digest(options_.grace);
   }
+  if (named_ != nullptr) saved.Update(named_->SaveLast());
   if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
   event_files_->End([&] { return Moment(shard.Describe()); });
-  const PushCounters counters = shard.Describe().counters;
-  if (!counters.Balanced() || counters.in_progress > 0) {
+  if (!CountersBalance(shard) || (named_ != nullptr && !named_->CountersBalance())) {
     LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
     return kUnbalancedCounters;
   }
   if (!saved.ok()) return kNotSaved;
   if (outcome == kEveryWorkerLost || outcome == kNotFinite) {
     LOG(ERROR) << (left_alone_ ? "all other ranks of the launch have ended, and none has joined"
-                               : WhyLost(outcome, shard.Sessions()));
+                               : WhyItEnds(outcome, shard.Sessions()));
   }
-  return outcome;
+  const int of_named = named_ == nullptr ? kEndedWell : named_->Outcome();
+  return outcome == kEndedWell ? of_named : outcome;
 }
 
 // The exit code, as far as it is known before the last calls have ended.
 int Server::Outcome(bool finished) const {
-  if (left_alone_) return kEveryWorkerLost;
-  if (shard().Describe().diverged) return kDiverged;
-  const std::vector<SessionRecord> sessions = shard().Sessions();
-  const bool well = shard().Describe().ended_before || AnyLeftInGoodOrder(sessions);
-  if (!finished || well) return 0;
-  return AnyWasNotFinite(sessions) ? kNotFinite : kEveryWorkerLost;
+  return left_alone_ ? kEveryWorkerLost : OutcomeOf(shard(), finished);
 }
 
 // Why a server that was lost ends the job; empty: it does not. Without that server all workers may
@@ -517,7 +490,10 @@ std::string Server::HowToGoBack(const ShardStatus& state) {
 
 std::string Server::ClosingTable() const {
   if (incarnation_ == nullptr) return "";
-  return sluice::ClosingTable(ToProto(shard().Describe()), shard().results(), crc_);
+  const std::string named = named_ == nullptr ? "" : named_->ClosingTables();
+  if (OnlyNamedTrain()) return named;
+  return absl::StrCat(sluice::ClosingTable(ToProto(shard().Describe()), shard().results(), crc_),
+                      named);
 }
 
 }  // namespace sluice

@@ -19,6 +19,7 @@
 #include "server/events/event_files.h"
 #include "server/incarnation.h"
 #include "server/metrics/server_metrics.h"
+#include "server/named_models.h"
 #include "server/observe/job_moment.h"
 #include "server/server_options.h"
 #include "server/shard/shard.h"
@@ -50,12 +51,12 @@ class Server {
   // is saved with code 1, or if training diverged.
   int Serve();
 
-  // After Serve(): the table for people, of the last incarnation; see closing_table.h. Empty after
-  // code 1.
+  // After Serve(): the table for people, of the last incarnation; see closing_table.h. Then those
+  // of models with names. Empty after code 1.
   std::string ClosingTable() const;
 
-  // The shard of the current incarnation. A server that may go back changes it inside Serve().
-  // After code 1 there is none, and nobody may call this.
+  // The shard of the current incarnation, of the model without a name. A server that may go back
+  // changes it inside Serve(). After code 1 there is none, and nobody may call this.
   const Shard& shard() const { return incarnation_->shard(); }
 
  private:
@@ -69,6 +70,7 @@ class Server {
   JobMoment Moment(const ShardStatus& state, bool going_down = false) const;
   absl::StatusOr<int> AwaitEnd();
   bool IsLeftAlone(const ShardStatus& state) const;
+  bool OnlyNamedTrain() const;
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);
   absl::StatusOr<bool> GoBackForReplica(const ReplicaLoss& loss);
@@ -88,8 +90,10 @@ class Server {
   std::unique_ptr<PrivateDirectory> directory_;
   ServerMetrics metrics_;
   OperatorPage operator_page_;
-  std::unique_ptr<ServerIncarnation> incarnation_;  // null only after an error of GoBack()
-  std::unique_ptr<LivePage> page_;                  // or null
+  std::unique_ptr<NamedModels> named_;  // null: the job may have none
+  std::unique_ptr<ServerIncarnation>
+      incarnation_;  // of the model without a name; null only after an error of GoBack()
+  std::unique_ptr<LivePage> page_;  // or null
   std::unique_ptr<EventFiles> event_files_;
   HttpListeners http_;            // reads the others, so it is destroyed first
   absl::optional<uint32_t> crc_;  // of the parameters, at the end

@@ -16,10 +16,10 @@ absl::Status CheckModelName(absl::string_view name) {
         return absl::ascii_isalnum(letter) || letter == '.' || letter == '-' || letter == '_';
       });
   if (sound) return absl::OkStatus();
-  return MakeError(Reason::kBadArgument,
-                   absl::StrCat("the model's name is \"", Shown(name), "\", expected at most ",
-                                kMostBytes, " letters, digits, \".\", \"-\" and \"_\", the first ",
-                                "a letter or a digit"));
+  return MakeError(
+      Reason::kBadArgument,
+      absl::StrCat("the model's name is \"", Shown(name), "\", expected at most ", kMostBytes,
+                   " letters, digits, \".\", \"-\" and \"_\", the first ", "a letter or a digit"));
 }
 
 }  // namespace sluice

@@ -15,6 +15,7 @@
 #include "server/rpc/initialize.h"
 #include "server/rpc/join.h"
 #include "server/rpc/lane.h"
+#include "server/rpc/operator/watch_stream.h"
 #include "server/rpc/pull.h"
 #include "server/rpc/pull_rows.h"
 #include "server/rpc/push.h"
@@ -42,7 +43,8 @@ using RawParameterServer = Rpc::WithRawCallbackMethod_InitializeParams<
                                 Rpc::WithRawCallbackMethod_OfferState<
                                     Rpc::WithRawCallbackMethod_Heartbeat<
                                         Rpc::WithRawCallbackMethod_Leave<
-                                            Rpc::Service>>>>>>>>>>>>>>>;
+                                            Rpc::WithRawCallbackMethod_HoldJob<
+                                                Rpc::Service>>>>>>>>>>>>>>>>;
 
 template <typename Request>
 absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
@@ -116,6 +118,10 @@ class GrpcStripeService : public RawParameterServer {
                                       Bytes* /*response*/) override {
     return Refuse<grpc::ServerUnaryReactor>();
   }
+  grpc::ServerWriteReactor<Bytes>* HoldJob(Context* /*context*/,
+                                           const Bytes* /*request*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>();
+  }
   grpc::ServerReadReactor<Bytes>* PushPull(Context* /*context*/, Bytes* /*response*/) override {
     return Refuse<grpc::ServerReadReactor<Bytes>>();
   }
@@ -145,11 +151,17 @@ class GrpcStripeService : public RawParameterServer {
 // Those of the leader, or of the only server.
 class GrpcParameterService final : public GrpcStripeService {
  public:
-  GrpcParameterService(TransformRegistry transforms, absl::Duration join_time, JobServers servers,
-                       std::shared_ptr<ConstantStore> constants, Shard& shard)
-      : GrpcStripeService(std::move(transforms), "", shard), join_time_(join_time), shard_(shard) {
-    resources().servers = std::move(servers);
-    resources().constants = std::move(constants);
+  GrpcParameterService(const ModelServiceOptions& options, const ModelParts& model)
+      : GrpcStripeService(options.transforms, "", *model.shard),
+        join_time_(options.join_time),
+        named_(options.named),
+        watches_(*options.watches),
+        shard_(*model.shard) {
+    resources().servers = options.servers;
+    resources().constants = model.constants;
+    if (model.constants == nullptr) {
+      resources().constants = std::make_shared<ConstantStore>("", "");
+    }
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Join(CallbackServerContext* context,
@@ -221,6 +233,23 @@ class GrpcParameterService final : public GrpcStripeService {
     return reactor;
   }
 
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* HoldJob(CallbackServerContext* /*context*/,
+                                                      const grpc::ByteBuffer* bytes) override {
+    using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
+    const auto request = Decode<v1::HoldJobRequest>(*bytes);
+    if (!request.ok()) return new Refused(request.status());
+    if (named_ == nullptr) return new Refused(MakeError(Reason::kBadArgument, kHasOneModel));
+    v1::HoldJobResponse response;
+    response.set_job_id(shard_.Describe().job_id);
+    return new WatchStream<grpc::ByteBuffer>(
+        watches_, absl::Hours(1),
+        [held = named_->HoldJob(), answer = EncodeMessage(response),
+         told = false](grpc::ByteBuffer* message) mutable {
+          *message = answer;
+          return !std::exchange(told, true);
+        });
+  }
+
   grpc::ServerUnaryReactor* Leave(CallbackServerContext* context, const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
@@ -279,6 +308,8 @@ class GrpcParameterService final : public GrpcStripeService {
   }
 
   const absl::Duration join_time_;  // in which the parts of a request to join must come
+  ModelFinder* const named_;
+  OpenWatches& watches_;
   Shard& shard_;
   Turns workers_turns_{kJoinsOfWorkers};
   Turns observers_turns_{kJoinsOfObservers};
@@ -286,13 +317,9 @@ class GrpcParameterService final : public GrpcStripeService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcParameterService(TransformRegistry transforms,
-                                                        absl::Duration join_time,
-                                                        JobServers servers,
-                                                        std::shared_ptr<ConstantStore> constants,
-                                                        Shard& shard) {
-  return std::make_unique<GrpcParameterService>(std::move(transforms), join_time,
-                                                std::move(servers), std::move(constants), shard);
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(const ModelServiceOptions& options,
+                                                        const ModelParts& model) {
+  return std::make_unique<GrpcParameterService>(options, model);
 }
 
 std::unique_ptr<grpc::Service> MakeGrpcStripeService(TransformRegistry transforms,

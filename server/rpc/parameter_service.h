@@ -10,22 +10,16 @@
 #include <memory>
 #include <string>
 
-#include "absl/time/time.h"
 #include "common/encoding/transform_registry.h"
 #include "server/replica/replica.h"
-#include "server/rpc/session_resources.h"
-#include "server/shard/shard.h"
+#include "server/rpc/model_parts.h"
+#include "server/rpc/model_services.h"
 
 namespace sluice {
 
-// Workers may use the encodings whose transforms `transforms` has. The parts of a request to join
-// must come within `join_time`. `servers` is null if there is one server. `constants` is not null.
-// The gRPC server calls the service from many threads. `shard` outlives it.
-std::unique_ptr<grpc::Service> MakeGrpcParameterService(TransformRegistry transforms,
-                                                        absl::Duration join_time,
-                                                        JobServers servers,
-                                                        std::shared_ptr<ConstantStore> constants,
-                                                        Shard& shard);
+// The gRPC server calls the service from many threads.
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(const ModelServiceOptions& options,
+                                                        const ModelParts& model);
 
 // The same for a server that is not the leader: InitializeParams, PushGradients, PullParams,
 // PullRows and the lanes. The other calls get NOT_FIRST_SERVER, which names `first_server`, an

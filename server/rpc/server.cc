@@ -17,10 +17,9 @@
 #include "server/rpc/listening/acceptor.h"
 #include "server/rpc/listening/call_counter.h"
 #include "server/rpc/listening/open_files.h"
-#include "server/rpc/operator/admin.h"
+#include "server/rpc/model_services.h"
 #include "server/rpc/operator/get_row.h"
 #include "server/rpc/operator/health.h"
-#include "server/rpc/operator/inspector.h"
 #include "server/rpc/operator/open_watches.h"
 #include "server/rpc/operator/public_descriptors.h"
 #include "server/rpc/operator/reflection.h"
@@ -41,19 +40,34 @@ class Services {
   // For callers that present the token, unless it is empty.
   template <typename Generated>
   void Add(std::unique_ptr<grpc::Service> service, std::string token) {
-    services_.push_back({Generated::service_full_name(), std::move(service), std::move(token),
-                         absl::OkStatus(), ""});
+    Add(Generated::service_full_name(), std::move(service)).check.token = std::move(token);
   }
   // For all.
-  void Add(std::string name, std::unique_ptr<grpc::Service> service) {
-    services_.push_back({std::move(name), std::move(service), "", absl::OkStatus(), ""});
+  ServiceRules& Add(std::string name, std::unique_ptr<grpc::Service> service) {
+    services_.push_back({std::move(name), std::move(service), {}});
+    return services_.back().rules;
   }
   // For all. Of this service only the method `served` is served; calls of all others end with
   // `refusal`.
   template <typename Generated>
   void AddPart(std::unique_ptr<grpc::Service> service, const absl::Status& refusal,
                const std::string& served) {
-    services_.push_back({Generated::service_full_name(), std::move(service), "", refusal, served});
+    ServiceRules& rules = Add(Generated::service_full_name(), std::move(service));
+    rules.refusal = refusal;
+    rules.served = served;
+  }
+  // Those of the model without a name, which lead to those of the others. The token is for
+  // ParameterServer and Admin.
+  void AddModels(const ModelServiceOptions& options, const ModelParts& unnamed,
+                 const std::string& token) {
+    const auto named = std::make_shared<NamedServices>(options);
+    for (auto& [name, service] : MakeModelServices(options, unnamed)) {
+      ServiceRules& rules = Add(name, std::move(service));
+      if (name != v1::Inspector::service_full_name()) rules.check.token = token;
+      rules.find = [named, name = name](const grpc::ServerContextBase& context, bool joins) {
+        return named->Find(context, name, joins);
+      };
+    }
   }
 
   // The last to be added. Describes all.
@@ -70,11 +84,12 @@ class Services {
   void Register(RoleCheck roles, absl::Duration request, grpc::ServerBuilder& builder) {
     PublicDescriptors descriptors;
     const google::protobuf::DescriptorPool pool(&descriptors);
-    for (const Named& one : services_) {
+    for (Named& one : services_) {
       const auto* const described = pool.FindServiceByName(one.name);
       CHECK(described != nullptr) << one.name;
-      checked_.push_back(MakeCheckedService(*one.service, *described, {roles, one.token}, request,
-                                            one.refusal, one.served));
+      one.rules.check.roles = roles;
+      one.rules.request = request;
+      checked_.push_back(MakeCheckedService(*one.service, *described, one.rules));
       builder.RegisterService(checked_.back().get());
     }
     unknown_ = MakeUnknownMethods(roles);
@@ -85,9 +100,7 @@ class Services {
   struct Named {
     std::string name;
     std::unique_ptr<grpc::Service> service;
-    std::string token;
-    absl::Status refusal;
-    std::string served;
+    ServiceRules rules;
   };
 
   std::vector<Named> services_;
@@ -218,24 +231,19 @@ class GrpcServerOnAddress final : public GrpcServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
-                                                            Shard& shard, DurableDirectory* durable,
+                                                            const ModelParts& model,
                                                             ReplicaLinks* replicas) {
+  Shard& shard = *model.shard;
   auto watches = std::make_unique<OpenWatches>();
-  JobServers servers;
+  ModelServiceOptions of_models = {options.transforms, options.limits.request, watches.get(),
+                                   options.named};
   Services services;
   if (replicas != nullptr) {
-    servers = [replicas] { return replicas->Addresses(); };
+    of_models.servers = [replicas] { return replicas->Addresses(); };
     shard.DescribeServersWith([replicas] { return replicas->Describe(); });
     services.Add<v1::Sequencer>(MakeGrpcSequencer(*replicas), options.token);
   }
-  auto constants = options.constants;
-  if (constants == nullptr) constants = std::make_shared<ConstantStore>("", "");
-  services.Add<v1::ParameterServer>(
-      MakeGrpcParameterService(options.transforms, options.limits.request, servers,
-                               std::move(constants), shard),
-      options.token);
-  services.Add<v1::Admin>(MakeGrpcAdmin(shard, *watches, durable), options.token);
-  services.Add(v1::Inspector::service_full_name(), MakeGrpcInspector(shard, *watches, durable));
+  services.AddModels(of_models, model, options.token);
   const auto drains = [&shard] { return shard.Describe().phase == Phase::kDraining; };
   services.Add(kHealth, MakeGrpcHealth(drains, *watches));
   services.AddReflection();

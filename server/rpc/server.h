@@ -11,12 +11,10 @@
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/net/address.h"
 #include "common/security/credentials_source.h"
-#include "server/durable/constant_store.h"
-#include "server/durable/directory.h"
 #include "server/replica/replica.h"
 #include "server/rpc/access/rpc_limits.h"
+#include "server/rpc/model_parts.h"
 #include "server/rpc/servers/replica_links.h"
-#include "server/shard/shard.h"
 
 namespace sluice {
 
@@ -47,17 +45,15 @@ struct GrpcServerOptions {
   std::string advertised_host = {};
   // As many are expected. The more they are, the less each may send ahead.
   uint32_t workers = 1;
-  // The constants of the job's model; null: none are saved or restored.
-  std::shared_ptr<ConstantStore> constants = nullptr;
+  // The models with names, which outlive the server; null: the job cannot have several models.
+  ModelFinder* named = nullptr;
 };
 
-// Starts to listen. `durable` is where Admin saves checkpoints; null: nowhere. With several
-// servers `replicas` has the links to the others, else it is null. All three outlive the server.
-// UNAVAILABLE says why it cannot listen, for example because the port is in use. Other errors are
-// those of the credentials.
+// Starts to listen. `model` is the one without a name. With several servers `replicas` has the
+// links to the others, else it is null. Both outlive the server. UNAVAILABLE says why it cannot
+// listen, for example because the port is in use. Other errors are those of the credentials.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
-                                                            Shard& shard,
-                                                            DurableDirectory* durable = nullptr,
+                                                            const ModelParts& model,
                                                             ReplicaLinks* replicas = nullptr);
 
 // The same for the server of a replica. Of the Inspector and of Admin it serves GetRow alone. Their

@@ -116,39 +116,63 @@ class RequestArrival final : public grpc_completion_queue_functor {
   std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mu_);
 };
 
+// gRPC lets only services look at the handlers of their methods.
+class Handlers final : public grpc::Service {
+ public:
+  static MethodHandler& Of(grpc::Service& service, int method) {
+    MethodHandler* const handler = (service.*&Handlers::GetHandler)(method);
+    CHECK(handler != nullptr);
+    return *handler;
+  }
+};
+
 class CheckedHandler final : public MethodHandler {
  public:
-  CheckedHandler(std::string path, const MethodDescriptor& method, CallerCheck check,
-                 absl::Duration request, absl::Status refusal, MethodHandler& handler)
-      : path_(std::move(path)),
+  CheckedHandler(const MethodDescriptor& method, const ServiceRules& rules, grpc::Service& service)
+      : path_(absl::StrCat("/", method.service()->full_name(), "/", method.name())),
         may_call_(RolesThatMayCall(path_)),
-        check_(std::move(check)),
-        request_(request),
-        refusal_(std::move(refusal)),
+        check_(rules.check),
+        request_(rules.request),
+        refusal_(method.name() == rules.served ? absl::OkStatus() : rules.refusal),
         takes_one_request_(!method.client_streaming()),
-        handler_(handler) {}
+        joins_(method.name() == "Join" || method.name() == "JoinInParts"),
+        number_(method.index()),
+        find_(rules.find),
+        handler_(Handlers::Of(service, number_)) {}
 
   const char* path() const { return path_.c_str(); }
 
   void RunHandler(const HandlerParameter& call) override {
     absl::Status allowed = CheckCall(*call.server_context, path_, may_call_, check_);
     if (allowed.ok()) allowed = refusal_;
-    if (!allowed.ok()) {
-      Refuse(call, allowed);
+    if (!allowed.ok()) return Refuse(call, allowed);
+    const absl::StatusOr<MethodHandler*> handler = HandlerOf(call);
+    if (!handler.ok()) {
+      Refuse(call, handler.status());
     } else if (takes_one_request_) {
-      RequestArrival::Start(call, handler_, request_);
+      RequestArrival::Start(call, **handler, request_);
     } else {
-      handler_.RunHandler(call);
+      (*handler)->RunHandler(call);
     }
   }
 
  private:
+  absl::StatusOr<MethodHandler*> HandlerOf(const HandlerParameter& call) const {
+    if (find_ == nullptr) return &handler_;
+    const absl::StatusOr<grpc::Service*> service = find_(*call.server_context, joins_);
+    if (!service.ok()) return service.status();
+    return *service == nullptr ? &handler_ : &Handlers::Of(**service, number_);
+  }
+
   const std::string path_;
   const Roles may_call_;
   const CallerCheck check_;
   const absl::Duration request_;  // in which the one request must come
   const absl::Status refusal_;
   const bool takes_one_request_;
+  const bool joins_;
+  const int number_;  // of the method in its service
+  const ServiceFinder find_;
   MethodHandler& handler_;  // of the service that is checked
 };
 
@@ -156,24 +180,14 @@ class CheckedHandler final : public MethodHandler {
 // only when its request has arrived.
 class CheckedService final : public grpc::Service {
  public:
-  CheckedService(grpc::Service& inner, const ServiceDescriptor& described, const CallerCheck& check,
-                 absl::Duration request, const absl::Status& refusal, absl::string_view served) {
+  CheckedService(grpc::Service& inner, const ServiceDescriptor& described,
+                 const ServiceRules& rules) {
     for (int i = 0; i < described.method_count(); ++i) {
-      const MethodDescriptor& method = *described.method(i);
-      auto handler = std::make_unique<CheckedHandler>(
-          absl::StrCat("/", described.full_name(), "/", method.name()), method, check, request,
-          method.name() == served ? absl::OkStatus() : refusal, HandlerOf(inner, i));
+      auto handler = std::make_unique<CheckedHandler>(*described.method(i), rules, inner);
       AddMethod(new grpc::internal::RpcServiceMethod(
           handler->path(), grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
       MarkMethodCallback(i, handler.release());
     }
-  }
-
- private:
-  static MethodHandler& HandlerOf(grpc::Service& service, int method) {
-    MethodHandler* const handler = (service.*&CheckedService::GetHandler)(method);
-    CHECK(handler != nullptr);
-    return *handler;
   }
 };
 
@@ -197,10 +211,8 @@ class UnknownMethods final : public grpc::CallbackGenericService {
 
 std::unique_ptr<grpc::Service> MakeCheckedService(grpc::Service& inner,
                                                   const ServiceDescriptor& described,
-                                                  const CallerCheck& check, absl::Duration request,
-                                                  const absl::Status& refusal,
-                                                  absl::string_view served) {
-  return std::make_unique<CheckedService>(inner, described, check, request, refusal, served);
+                                                  const ServiceRules& rules) {
+  return std::make_unique<CheckedService>(inner, described, rules);
 }
 
 std::unique_ptr<grpc::CallbackGenericService> MakeUnknownMethods(RoleCheck roles) {

@@ -12,25 +12,41 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/impl/service_type.h>
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/rpc/access/call_check.h"
 
 namespace sluice {
 
+// Finds the service that a call is for, among several with the same methods; null: the one that was
+// checked. `joins`: whether the method opens a session. An error ends the call.
+using ServiceFinder =
+    std::function<absl::StatusOr<grpc::Service*>(const grpc::ServerContextBase&, bool joins)>;
+
+struct ServiceRules {
+  CallerCheck check;
+  // In which the one request of a method must come that takes one.
+  absl::Duration request;
+  // If it is an error, calls of all methods but `served`, which pass CheckCall(), end with it.
+  absl::Status refusal = absl::OkStatus();
+  std::string served = {};
+  ServiceFinder find = nullptr;  // null: there is one service
+};
+
 // Returns a service with the methods of `inner`, to be registered in its place. `described` names
 // these methods in their order. `inner` outlives the service, and serves its methods by gRPC's
-// callbacks. A call that passes CheckCall() goes on in `inner`. A call that ends without the one
-// request that its method takes gets BAD_ARGUMENT, and DEADLINE_EXCEEDED if that has not come
-// within `request`. If `refusal` is an error, calls of all methods but `served`, which pass
-// CheckCall(), end with it.
+// callbacks. A call that passes CheckCall() goes on in `inner`, or in the service that is found. A
+// call that ends without the one request that its method takes gets BAD_ARGUMENT, and
+// DEADLINE_EXCEEDED if that has not come in time.
 std::unique_ptr<grpc::Service> MakeCheckedService(
     grpc::Service& inner, const google::protobuf::ServiceDescriptor& described,
-    const CallerCheck& check, absl::Duration request,
-    const absl::Status& refusal = absl::OkStatus(), absl::string_view served = "");
+    const ServiceRules& rules);
 
 // Answers calls of methods that no service has. The answer is the error of CheckCall(), if it has
 // one, or UNIMPLEMENTED.

@@ -43,6 +43,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.Inspector/ListTables", kLook},
     {"/sluice.v1.Inspector/GetRow", kLook},
     {"/sluice.v1.Inspector/WatchState", kLook},
+    {"/sluice.v1.Inspector/ListModels", kLook},
     {"/sluice.v1.Admin/SetPolicy", kChange},
     {"/sluice.v1.Admin/SetLearningRate", kChange},
     {"/sluice.v1.Admin/EvictWorker", kChange},

@@ -46,13 +46,22 @@ v1::TensorStatistics StatisticsToProto(const TensorStatistics& statistics) {
 
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
-  GrpcInspector(Shard& shard, OpenWatches& watches, const DurableDirectory* durable)
-      : shard_(shard), watches_(watches), durable_(durable) {}
+  GrpcInspector(Shard& shard, OpenWatches& watches, const DurableDirectory* durable,
+                ModelNames models)
+      : shard_(shard), watches_(watches), durable_(durable), models_(std::move(models)) {}
 
   grpc::ServerUnaryReactor* GetServerState(CallbackServerContext* context,
                                            const v1::GetServerStateRequest*,
                                            v1::ServerState* response) override {
     *response = ToProto(shard_.Describe(), shard_, durable_);
+    return Reply(context, absl::OkStatus());
+  }
+
+  grpc::ServerUnaryReactor* ListModels(CallbackServerContext* context, const v1::ListModelsRequest*,
+                                       v1::ListModelsResponse* response) override {
+    if (models_ != nullptr) {
+      for (std::string& name : models_()) response->add_names(std::move(name));
+    }
     return Reply(context, absl::OkStatus());
   }
 
@@ -180,13 +189,15 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   Shard& shard_;
   OpenWatches& watches_;
   const DurableDirectory* const durable_;  // or null
+  const ModelNames models_;                // or null
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches,
-                                                 const DurableDirectory* durable) {
-  return std::make_unique<GrpcInspector>(shard, watches, durable);
+                                                 const DurableDirectory* durable,
+                                                 ModelNames models) {
+  return std::make_unique<GrpcInspector>(shard, watches, durable, std::move(models));
 }
 
 }  // namespace sluice

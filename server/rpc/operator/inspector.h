@@ -7,7 +7,10 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "server/durable/directory.h"
 #include "server/rpc/operator/open_watches.h"
@@ -15,10 +18,14 @@
 
 namespace sluice {
 
+// Returns the names of the job's models that have one.
+using ModelNames = std::function<std::vector<std::string>()>;
+
 // The gRPC server calls the service from many threads. `durable` is where checkpoints are
-// saved; null: nowhere. All three outlive it.
+// saved; null: nowhere. `models` is null if there is one model. All outlive the service.
 std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches,
-                                                 const DurableDirectory* durable);
+                                                 const DurableDirectory* durable,
+                                                 ModelNames models);
 
 }  // namespace sluice
 

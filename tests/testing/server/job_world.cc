@@ -14,7 +14,7 @@ namespace {
 std::unique_ptr<GrpcServer> Listen(const PrivateDirectory& directory, Shard& shard) {
   Address address;
   address.unix_path = absl::StrCat(directory.path(), "/server.sock");
-  return StartGrpcServer({address, /*token=*/"", nullptr}, shard).value();
+  return StartGrpcServer({address, /*token=*/"", nullptr}, {&shard}).value();
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ ServerWorld::ServerWorld(const ShardOptions& options, const Layout& layout,
     : layout_(layout),
       token_(token),
       shard_(options, clock_, nullptr, nullptr, &trace_, std::move(executors)) {
-  auto door = StartGrpcServer({AnyPort(), token, nullptr, limits, transforms}, shard_);
+  auto door = StartGrpcServer({AnyPort(), token, nullptr, limits, transforms}, {&shard_});
   EXPECT_TRUE(door.ok()) << door.status();
   door_ = *std::move(door);
   const auto channel =

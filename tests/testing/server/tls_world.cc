@@ -25,7 +25,7 @@ TlsWorld::TlsWorld(CredentialsSource source, const RpcLimits& limits, uint16_t p
   options.address.port = port;
   options.credentials = std::move(source);
   options.limits = limits;
-  auto door = StartGrpcServer(options, shard_);
+  auto door = StartGrpcServer(options, {&shard_});
   EXPECT_TRUE(door.ok()) << door.status();
   door_ = *std::move(door);
 }

@@ -82,7 +82,8 @@ TEST_F(ReflectionTest, DescribesTheParameterServer) {
                   "PullRows(PullRowsRequest) returns stream PullParamsResponse",
                   "PushLane(stream PushGradientsRequest) returns PushLaneResponse",
                   "PullLane(Lane) returns stream PullParamsResponse",
-                  "Leave(LeaveRequest) returns LeaveResponse"));
+                  "Leave(LeaveRequest) returns LeaveResponse",
+                  "HoldJob(HoldJobRequest) returns stream HoldJobResponse"));
 }
 
 TEST_F(ReflectionTest, DescribesTheInspector) {
@@ -94,7 +95,8 @@ TEST_F(ReflectionTest, DescribesTheInspector) {
                           "GetParameter(GetParameterRequest) returns GetParameterResponse",
                           "ListTables(ListTablesRequest) returns ListTablesResponse",
                           "GetRow(GetRowRequest) returns GetRowResponse",
-                          "WatchState(WatchStateRequest) returns stream ServerState"));
+                          "WatchState(WatchStateRequest) returns stream ServerState",
+                          "ListModels(ListModelsRequest) returns ListModelsResponse"));
 }
 
 TEST_F(ReflectionTest, DescribesTheAdmin) {

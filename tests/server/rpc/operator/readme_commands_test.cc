@@ -111,7 +111,7 @@ class ReadmeCommandsTest : public ::testing::TestWithParam<Transport> {
       options.address.unix_path = absl::StrCat(directory_->path(), "/server.sock");
     }
     if (GetParam() == Transport::kTls) options.credentials = SourceOf(authority_.Server());
-    door_ = *StartGrpcServer(options, world_.shard(), durable_.get());
+    door_ = *StartGrpcServer(options, {&world_.shard(), durable_.get()});
     world_.Start({"worker-0", "worker-1", "worker-2"});
   }
 

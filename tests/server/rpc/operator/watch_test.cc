@@ -140,7 +140,7 @@ TEST(GrpcWatchSavedTest, TellsANewCheckpoint) {
   ASSERT_THAT(Recover(**durable, world.shard()), IsOk());
   GrpcServerOptions server;
   server.address.host = "127.0.0.1";
-  const auto door = *StartGrpcServer(server, world.shard(), durable->get());
+  const auto door = *StartGrpcServer(server, {&world.shard(), durable->get()});
   world.Start({"a"});
   ASSERT_THAT(SaveCheckpointAndWait(world.shard(), **durable), IsOk());
   ReflectionClient client(door->address().ToString());

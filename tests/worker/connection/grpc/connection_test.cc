@@ -416,7 +416,7 @@ TEST(GrpcConnectionTest, ReachesAUnixSocket) {
   address.unix_path = (*directory)->path() + "/server.sock";
   FakeClock clock;
   Shard shard(Sync(1), clock);
-  const auto server = StartGrpcServer({address, "", nullptr}, shard);
+  const auto server = StartGrpcServer({address, "", nullptr}, {&shard});
   ASSERT_THAT(server, IsOk());
   EXPECT_THAT(ConnectTo(address.ToString())->Join(WorkerRequest("a")), IsOk());
   (*server)->Shutdown(absl::ZeroDuration());
@@ -431,7 +431,7 @@ TEST(GrpcConnectionTest, ReachesTheNextServerOnItsUnixSocket) {
   for (int life = 0; life < 3; ++life) {
     FakeClock clock;
     Shard shard(Sync(1), clock);
-    const auto server = StartGrpcServer({address, "", nullptr}, shard);
+    const auto server = StartGrpcServer({address, "", nullptr}, {&shard});
     ASSERT_THAT(server, IsOk());
     if (connection == nullptr) connection = ConnectTo(address.ToString());
     ASSERT_THAT(connection->Reconnect(), IsOk());
@@ -554,7 +554,7 @@ TEST(GrpcConnectionTest, WaitsForAServerThatStartsLater) {
   port.Release();
   FakeClock clock;
   Shard shard(Sync(1), clock);
-  const auto server = StartGrpcServer({port.address(), "", nullptr}, shard);
+  const auto server = StartGrpcServer({port.address(), "", nullptr}, {&shard});
   ASSERT_THAT(server, IsOk());
   worker.join();
   EXPECT_THAT(connection->Join(WorkerRequest("a")), IsOk());
