@@ -87,6 +87,16 @@ TrainingWarning WentBack(const ShardStatus& state, Step since, const std::string
 // So many steps after the first suspect one, the log says that the last checkpoint is suspect.
 constexpr uint64_t kSuspiciousSteps = 10;
 
+// `metrics` outlives them.
+std::vector<HttpRoute> RoutesOf(ServerMetrics& metrics) {
+  HttpRoute route;
+  route.path = kMetricsPath;
+  route.handle = [&metrics](const HttpRequest&) {
+    return HttpText(200, metrics.Text(), ServerMetrics::kContentType);
+  };
+  return {route};
+}
+
 bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
   return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
     return record.presence == Presence::kPresent;
@@ -147,7 +157,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
 
 // Before the incarnation, which may take long to load a checkpoint: an address in use is told soon.
 absl::Status Server::ServeHttp() {
-  if (options_.metrics.has_value()) http_.Add(*options_.metrics, MetricsRoutes());
+  if (options_.metrics.has_value()) http_.Add(*options_.metrics, RoutesOf(metrics_));
   if (options_.page.has_value()) {
     page_ = MakePage();
     http_.Add(*options_.page, page_->Routes());
@@ -163,15 +173,6 @@ absl::Status Server::ServeHttp() {
   }
   if (page_ != nullptr) LOG(INFO) << "the live page is at " << http_.Of("/")->url();
   return absl::OkStatus();
-}
-
-std::vector<HttpRoute> Server::MetricsRoutes() {
-  HttpRoute route;
-  route.path = kMetricsPath;
-  route.handle = [this](const HttpRequest&) {
-    return HttpText(200, metrics_.Text(), ServerMetrics::kContentType);
-  };
-  return {route};
 }
 
 // The metrics and the page hear how long steps take. Without both, no clock is read for it.

@@ -63,7 +63,6 @@ class Server {
   Server(ServerOptions options, std::unique_ptr<Trace> trace);
 
   absl::Status ServeHttp();
-  std::vector<HttpRoute> MetricsRoutes();
   void BeginSpans();
   void TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation);
   std::unique_ptr<LivePage> MakePage() const;

@@ -52,6 +52,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kNotFirstServer, absl::StatusCode::kFailedPrecondition, "NOT_FIRST_SERVER"},
     {Reason::kStateWanted, absl::StatusCode::kFailedPrecondition, "STATE_WANTED"},
     {Reason::kNoState, absl::StatusCode::kFailedPrecondition, "NO_STATE"},
+    {Reason::kGatherLost, absl::StatusCode::kFailedPrecondition, "GATHER_LOST"},
     {Reason::kDraining, absl::StatusCode::kUnavailable, "DRAINING"},
     {Reason::kDiverged, absl::StatusCode::kFailedPrecondition, "DIVERGED"},
 };

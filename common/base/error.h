@@ -50,6 +50,7 @@ enum class Reason {
   kNotFirstServer,
   kStateWanted,
   kNoState,
+  kGatherLost,
   kDraining,
   kDiverged,
 };

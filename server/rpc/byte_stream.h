@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "common/wire/chunk.h"
@@ -34,11 +35,12 @@ class ByteStream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  protected:
   explicit ByteStream(WireBytes& wire_bytes) : wire_bytes_(wire_bytes) {}
 
-  // Called once. The parts are in that field of their messages; `owner` keeps the bytes.
-  void Send(const grpc::ByteBuffer& first, uint32_t field, absl::string_view bytes,
+  // Called once. The parts are in that field of their messages; `owner` keeps the bytes, which lie
+  // in one place or in several.
+  void Send(const grpc::ByteBuffer& first, uint32_t field, std::vector<absl::string_view> bytes,
             std::shared_ptr<const void> owner) {
     field_ = field;
-    left_ = bytes;
+    left_ = std::move(bytes);
     owner_ = std::move(owner);
     message_ = first;
     StartWrite(&message_);
@@ -46,16 +48,19 @@ class ByteStream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
  private:
   void SendNext() {
-    if (left_.empty()) return Finish(grpc::Status::OK);
-    message_ = EncodeBytes(field_, left_.substr(0, kBytesOfPart), owner_);
-    left_.remove_prefix(std::min(left_.size(), kBytesOfPart));
+    while (place_ < left_.size() && left_[place_].empty()) ++place_;
+    if (place_ == left_.size()) return Finish(grpc::Status::OK);
+    absl::string_view& left = left_[place_];
+    message_ = EncodeBytes(field_, left.substr(0, kBytesOfPart), owner_);
+    left.remove_prefix(std::min(left.size(), kBytesOfPart));
     wire_bytes_.AddSent(message_.Length());
     StartWrite(&message_);
   }
 
   WireBytes& wire_bytes_;
   uint32_t field_ = 0;
-  absl::string_view left_;
+  std::vector<absl::string_view> left_;
+  size_t place_ = 0;  // of what is sent now
   std::shared_ptr<const void> owner_;
   grpc::ByteBuffer message_;
 };

@@ -184,7 +184,8 @@ class PullConstantsStream final : public ByteStream {
   void Start(const std::shared_ptr<const ConstantValues>& values) {
     v1::PullConstantsResponse first;
     first.set_checksum(values->checksum);
-    Send(EncodeMessage(first), v1::PullConstantsResponse::kDataFieldNumber, values->bytes, values);
+    Send(EncodeMessage(first), v1::PullConstantsResponse::kDataFieldNumber, {values->bytes},
+         values);
   }
 
   void OnDone() override { delete this; }

@@ -12,6 +12,7 @@
 #include "common/wire/status.h"
 #include "server/rpc/access/observer.h"
 #include "server/rpc/constants.h"
+#include "server/rpc/gather.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/join.h"
 #include "server/rpc/lane.h"
@@ -21,6 +22,7 @@
 #include "server/rpc/push.h"
 #include "server/rpc/push_pull.h"
 #include "server/rpc/session_resources.h"
+#include "server/rpc/slots.h"
 #include "server/rpc/state.h"
 #include "server/rpc/turns.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
@@ -44,7 +46,9 @@ using RawParameterServer = Rpc::WithRawCallbackMethod_InitializeParams<
                                     Rpc::WithRawCallbackMethod_Heartbeat<
                                         Rpc::WithRawCallbackMethod_Leave<
                                             Rpc::WithRawCallbackMethod_HoldJob<
-                                                Rpc::Service>>>>>>>>>>>>>>>>;
+                                                Rpc::WithRawCallbackMethod_PullSlots<
+                                                    Rpc::WithRawCallbackMethod_Gather<
+                                                        Rpc::Service>>>>>>>>>>>>>>>>>>;
 
 template <typename Request>
 absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
@@ -121,6 +125,14 @@ class GrpcStripeService : public RawParameterServer {
   grpc::ServerWriteReactor<Bytes>* HoldJob(Context* /*context*/,
                                            const Bytes* /*request*/) override {
     return Refuse<grpc::ServerWriteReactor<Bytes>>();
+  }
+  grpc::ServerWriteReactor<Bytes>* PullSlots(Context* /*context*/,
+                                             const Bytes* /*request*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>();
+  }
+  grpc::ServerUnaryReactor* Gather(Context* /*context*/, const Bytes* /*request*/,
+                                   Bytes* /*response*/) override {
+    return Refuse<grpc::ServerUnaryReactor>();
   }
   grpc::ServerReadReactor<Bytes>* PushPull(Context* /*context*/, Bytes* /*response*/) override {
     return Refuse<grpc::ServerReadReactor<Bytes>>();
@@ -250,6 +262,23 @@ class GrpcParameterService final : public GrpcStripeService {
         });
   }
 
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullSlots(CallbackServerContext* /*context*/,
+                                                        const grpc::ByteBuffer* bytes) override {
+    using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
+    const auto request = Decode<v1::PullSlotsRequest>(*bytes);
+    if (!request.ok()) return new Refused(request.status());
+    return ServePullSlots(*request, slots_turns_, shard_);
+  }
+
+  grpc::ServerUnaryReactor* Gather(CallbackServerContext* context, const grpc::ByteBuffer* bytes,
+                                   grpc::ByteBuffer* response) override {
+    const auto request = Decode<v1::GatherRequest>(*bytes);
+    if (request.ok()) return ServeGather(*request, response, gatherings_);
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpcStatus(request.status()));
+    return reactor;
+  }
+
   grpc::ServerUnaryReactor* Leave(CallbackServerContext* context, const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
@@ -313,6 +342,8 @@ class GrpcParameterService final : public GrpcStripeService {
   Shard& shard_;
   Turns workers_turns_{kJoinsOfWorkers};
   Turns observers_turns_{kJoinsOfObservers};
+  Turns slots_turns_{1};
+  Gatherings gatherings_;
 };
 
 }  // namespace

@@ -41,10 +41,10 @@ class PullStateStream final : public ByteStream,
     v1::PullStateResponse first;
     first.set_step(state->step.value());
     first.set_own(state->bytes == nullptr);
-    if (first.own()) return Send(EncodeMessage(first), 0, "", nullptr);
+    if (first.own()) return Send(EncodeMessage(first), 0, {}, nullptr);
     first.set_checksum(state->checksum);
     first.set_optimizer_steps(state->optimizer_steps);
-    Send(EncodeMessage(first), v1::PullStateResponse::kDataFieldNumber, *state->bytes,
+    Send(EncodeMessage(first), v1::PullStateResponse::kDataFieldNumber, {*state->bytes},
          state->bytes);
   }
 

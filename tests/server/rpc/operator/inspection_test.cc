@@ -83,7 +83,9 @@ TEST_F(ReflectionTest, DescribesTheParameterServer) {
                   "PushLane(stream PushGradientsRequest) returns PushLaneResponse",
                   "PullLane(Lane) returns stream PullParamsResponse",
                   "Leave(LeaveRequest) returns LeaveResponse",
-                  "HoldJob(HoldJobRequest) returns stream HoldJobResponse"));
+                  "HoldJob(HoldJobRequest) returns stream HoldJobResponse",
+                  "PullSlots(PullSlotsRequest) returns stream PullSlotsResponse",
+                  "Gather(GatherRequest) returns GatherResponse"));
 }
 
 TEST_F(ReflectionTest, DescribesTheInspector) {
