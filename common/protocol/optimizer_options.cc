@@ -102,9 +102,12 @@ std::vector<SlotInfo> SlotsOf(const OptimizerOptions& options) {
   return std::visit([](const auto& own) { return own.slots(); }, options);
 }
 
+bool PublishesGradients(const OptimizerOptions& options) {
+  return std::holds_alternative<MeanGradientOptions>(options);
+}
+
 bool WorkersStep(const OptimizerOptions& options) {
-  return std::holds_alternative<AveragingOptions>(options) ||
-         std::holds_alternative<MeanGradientOptions>(options);
+  return std::holds_alternative<AveragingOptions>(options) || PublishesGradients(options);
 }
 
 double LearningRateOf(const OptimizerOptions& options) {

@@ -38,6 +38,9 @@ std::vector<OptionRef> OptionsOf(OptimizerOptions& options);
 // Returns the slots that the server stores for `options`, in a fixed order.
 std::vector<SlotInfo> SlotsOf(const OptimizerOptions& options);
 
+// Whether a step publishes the mean gradient in place of parameters, which only the workers have.
+bool PublishesGradients(const OptimizerOptions& options);
+
 // Whether the workers step with optimizers of their own: averaging, and the mean gradient.
 bool WorkersStep(const OptimizerOptions& options);
 

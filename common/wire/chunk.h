@@ -40,6 +40,9 @@ grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements, Chec
 // Returns a message with an encoded chunk. The message shares the payload's memory.
 grpc::ByteBuffer EncodeChunk(const EncodedChunk& chunk);
 
+// The most bytes in a message of a value that is sent in parts: as large as a chunk.
+inline constexpr size_t kBytesOfPart = kChunkElements * sizeof(float);
+
 // Returns a message that has these bytes, and nothing else, in its field of that number, 1 to 15.
 // The message shares their memory, which `owner` keeps.
 grpc::ByteBuffer EncodeBytes(uint32_t field, absl::string_view bytes,

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/protocol/optimizer_options.h"
 
 namespace sluice {
 namespace {
@@ -18,10 +19,6 @@ constexpr uint64_t kConstantBytesPerElement = 8;
 // How many of the expected workers have no open session and are not done.
 uint32_t CountAbsent(const Census& census, uint32_t done, uint32_t expected) {
   return expected - std::min(expected, census.open(SessionRole::kWorker) + done);
-}
-
-bool HasNoModel(const OptimizerConfig& optimizer) {
-  return std::holds_alternative<MeanGradientOptions>(optimizer.options);
 }
 
 absl::Status NoModelError() {
@@ -83,7 +80,7 @@ absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, Jo
   if (replaced) {
     completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });
   }
-  if (request.role == SessionRole::kWorker && HasNoModel(*optimizer_)) {
+  if (request.role == SessionRole::kWorker && PublishesGradients(optimizer_->options)) {
     pull_encoding_ = request.pull_encoding;
   }
   sessions_.Change(**record, [&](SessionRecord& joined) { joined.listener = std::move(listener); });
@@ -125,7 +122,8 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
                                   "\"; if it was started again, give it the --checkpoint-dir of "
                                   "that job, else check the address"));
   }
-  const bool steps_itself = request.role == SessionRole::kWorker && HasNoModel(request.optimizer);
+  const bool steps_itself =
+      request.role == SessionRole::kWorker && PublishesGradients(request.optimizer.options);
   if (steps_itself) {
     const absl::Status may = CheckMayStep(request, options_, pull_encoding_);
     if (!may.ok()) return may;
@@ -133,8 +131,8 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
   if (layout_ != nullptr) {
     const absl::Status same = CheckSameLayout(*layout_, request.layout);
     const bool observes = request.role == SessionRole::kObserver;
-    if (!same.ok() || (observes && !HasNoModel(*optimizer_))) return same;
-    if (observes && !HasNoModel(request.optimizer)) return NoModelError();
+    if (!same.ok() || (observes && !PublishesGradients(optimizer_->options))) return same;
+    if (observes && !PublishesGradients(request.optimizer.options)) return NoModelError();
     return CheckSameOptimizer(*optimizer_, request.optimizer);
   }
   if (request.role == SessionRole::kObserver) {

@@ -84,8 +84,7 @@ std::string StalenessRules::ToString() const {
 }
 
 absl::Status CheckRules(const Consistency& consistency, const OptimizerConfig& optimizer) {
-  if (std::holds_alternative<MeanGradientOptions>(optimizer.options) &&
-      consistency.mode != ConsistencyMode::kSync) {
+  if (PublishesGradients(optimizer.options) && consistency.mode != ConsistencyMode::kSync) {
     return MakeError(
         Reason::kBadOptimizer,
         absl::StrCat(

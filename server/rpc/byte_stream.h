@@ -18,9 +18,6 @@
 
 namespace sluice {
 
-// The bytes of a message of a value that is sent in parts: as large as a chunk.
-inline constexpr size_t kBytesOfPart = kChunkElements * sizeof(float);
-
 // gRPC calls the methods, one after the other. The owner says when it is destroyed: see OnDone().
 class ByteStream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/protocol/optimizer_options.h"
 #include "server/admission/draining.h"
 #include "server/admission/in_flight_capacity.h"
 
@@ -81,7 +81,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
                                           Completions* completions) {
   if (draining()) return serving_;
   const bool opens = !has_model();
-  const bool steps_itself = std::holds_alternative<MeanGradientOptions>(request.optimizer.options);
+  const bool steps_itself = PublishesGradients(request.optimizer.options);
   if ((opens || steps_itself) && request.role == SessionRole::kWorker) {
     const absl::Status fits = CheckRules(settings_.consistency(), request.optimizer);
     if (!fits.ok()) return fits;

@@ -179,7 +179,7 @@ class Shard final : public ParameterStore {
   // worker continue.
   PullId Pull(const PullRequest& request, PullCallback done) override;
   bool CancelPull(PullId id) override;
-  // Of a job whose workers have the model.
+  // The calls by which workers that have the model hand it to one another.
   StateCalls& states() { return states_; }
   // zlib's CRC-32 of the bytes of all parameters, on all servers; absent if there are none. Call it
   // when the job ends: if another server does not answer within `longest`, it is absent, and no

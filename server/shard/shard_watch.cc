@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/protocol/optimizer_options.h"
 #include "server/admission/draining.h"
 
 namespace sluice {
@@ -76,7 +76,7 @@ absl::Status ShardWatch::OnStep(const StepNorms& norms, Completions* completions
   StepReport report;
   report.step = shard_.step.number();
   const OptimizerConfig& optimizer = *shard_.roster.optimizer();
-  if (!std::holds_alternative<MeanGradientOptions>(optimizer.options)) {  // gradients may grow
+  if (!PublishesGradients(optimizer.options)) {  // gradients may grow
     report.norm_before = norms.before;
     report.norm = norms.after;
   }

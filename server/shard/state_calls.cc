@@ -2,9 +2,9 @@
 
 #include <memory>
 #include <utility>
-#include <variant>
 
 #include "common/base/error.h"
+#include "common/protocol/optimizer_options.h"
 
 namespace sluice {
 namespace {
@@ -19,7 +19,7 @@ absl::Status StateCalls::CheckWorker(SessionId session) const {
   const Roster& roster = job_.coordinator.roster();
   const auto worker = roster.sessions().FindWorker(session);
   if (!worker.ok()) return worker.status();
-  if (std::holds_alternative<MeanGradientOptions>(roster.optimizer()->options)) {
+  if (PublishesGradients(roster.optimizer()->options)) {
     return absl::OkStatus();
   }
   return MakeError(Reason::kBadArgument,

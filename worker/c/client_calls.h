@@ -7,12 +7,12 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/protocol/optimizer_config.h"
+#include "common/protocol/optimizer_options.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/running_means.h"
 #include "worker/c/job.h"
@@ -33,9 +33,7 @@ struct ClientModel {
   RunningMeans means = {};                     // all elements that may be running means
   ParameterClient::Model model = {};           // null functions: the server has it
 
-  bool steps_itself() const {
-    return std::holds_alternative<MeanGradientOptions>(optimizer.options);
-  }
+  bool steps_itself() const { return PublishesGradients(optimizer.options); }
   bool has_one_buffer() const {
     return layout.size() > 0 && parameters.data() == gradient.floats.data();
   }
