@@ -47,7 +47,7 @@ absl::Status HostedModel::Recover() {
 
 void HostedModel::EndAnswers(const absl::Status& why) {
   if (durable_ != nullptr) durable_->FlushJournal();
-  shard_.FailHeldAnswers(why);
+  shard_.durability().FailHeldAnswers(why);
 }
 
 }  // namespace sluice

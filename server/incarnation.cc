@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Start(
   if (!model.ok()) return model.status();
   std::unique_ptr<ServerIncarnation> made(new ServerIncarnation(options, *std::move(model)));
   const bool with_others = options.servers > 1 && made->durable() != nullptr;
-  if (with_others) made->shard().BeginRecovery();
+  if (with_others) made->shard().durability().BeginRecovery();
   absl::Status started = with_others ? absl::OkStatus() : made->Recover(left);
   if (started.ok() && named != nullptr) {
     started = named->Restore(made->shard().Describe().job_id);
@@ -113,7 +113,7 @@ void ServerIncarnation::RecoverWithOthers(const absl::optional<ShardStatus>& lef
     if (!replicas_->AwaitAll() || !lost_replica().why.empty()) return;
     const absl::Status recovered = Recover(left);
     if (recovered.ok()) {
-      shard().EndRecovery();
+      shard().durability().EndRecovery();
     } else {
       OnLost({std::string(recovered.message())});
     }
@@ -123,7 +123,7 @@ void ServerIncarnation::RecoverWithOthers(const absl::optional<ShardStatus>& lef
 absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
   const ShardStatus state = shard().Describe();
   const uint64_t steps = left.step.value() - std::min(left.step, state.step).value();
-  shard().SetLostSteps(std::max(steps, durable()->lost_steps()));
+  shard().durability().SetLostSteps(std::max(steps, durable()->lost_steps()));
   if (!(left.consistency == state.consistency)) {
     const auto set = shard().SetConsistency(left.consistency);
     if (!set.ok()) return set.status();
@@ -174,7 +174,7 @@ void ServerIncarnation::EndReplicas(int exit_code) {
 }
 
 void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) {
-  if (replicas_ != nullptr && shard().recovers()) StopWaiting(why);
+  if (replicas_ != nullptr && shard().durability().recovers()) StopWaiting(why);
   recovering_.Drain();
   model_->EndAnswers(why);
   if (replicas_ != nullptr) {

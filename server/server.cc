@@ -364,7 +364,7 @@ int Server::Serve() {
   absl::Status saved;
   if (options_.servers > 1 && lost.empty()) {
     saved = SaveLast();
-    if (!shard.recovers()) crc_ = shard.Digest(options_.grace);
+    if (!shard.durability().recovers()) crc_ = shard.Digest(options_.grace);
   }
   EndReplicas(saved.ok() ? outcome : kNotSaved);
   if (named_ != nullptr) named_->Drain();
@@ -431,7 +431,7 @@ void Server::AwaitFarewell() {
 absl::Status Server::SaveLast() {
   DurableDirectory* const durable = incarnation_->durable();
   if (durable == nullptr || shard().snapshot() == nullptr) return absl::OkStatus();
-  if (shard().recovers()) {
+  if (shard().durability().recovers()) {
     LOG(INFO) << "no last checkpoint is saved, because the servers have not restored their state";
     return absl::OkStatus();
   }

@@ -20,11 +20,11 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
     const absl::Status tidy = directory.RemoveLeftovers();
     return tidy.ok() ? absl::StatusOr<Step>(Step()) : tidy;
   }
-  const absl::Status restored = shard.Restore(*checkpoint, directory.earlier_incarnations());
+  const absl::Status restored = shard.durability().Restore(*checkpoint, directory.earlier_incarnations());
   if (!restored.ok()) return restored;
   absl::optional<LeastJournaled> others;
   if (shard.is_striped()) {
-    const auto loaded = shard.AwaitLoaded();
+    const auto loaded = shard.durability().AwaitLoaded();
     if (!loaded.ok()) return loaded.status();
     others = *loaded;
   }
@@ -32,10 +32,10 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   const absl::Status tidy = directory.RemoveLeftovers();
   if (!tidy.ok()) return tidy;
   const auto reached = directory.Replay(*checkpoint, others, [&](const JournaledStep& step) {
-    return shard.Replay(step.record, step.sum.span(), step.rows);
+    return shard.durability().Replay(step.record, step.sum.span(), step.rows);
   });
   if (!reached.ok()) return reached;
-  shard.BeginIncarnation(directory.earlier_incarnations());
+  shard.durability().BeginIncarnation(directory.earlier_incarnations());
   // The replayed steps may not be on the disk yet: an earlier incarnation may have ended before it
   // synced them. The steps of a new launch follow a checkpoint that says so.
   const uint32_t launched = checkpoint->launched_workers;
@@ -60,20 +60,20 @@ void StartJournal(DurableDirectory& directory, Shard& shard,
                   std::function<void(const absl::Status&)> fatal) {
   JournalListener listener;
   listener.fatal = std::move(fatal);
-  listener.durable = [&shard](Step step) { shard.OnDurable(step); };
+  listener.durable = [&shard](Step step) { shard.durability().OnDurable(step); };
   listener.journal_error = [&shard](const absl::Status& why) {
     const absl::Status stopped = JournalStopped(why);
     // Workers whose pushes wait for the journal get no answer meanwhile, so the log tells.
     LOG_IF(ERROR, !stopped.ok()) << stopped.message();
     LOG_IF(INFO, stopped.ok()) << "the journal is written again";
-    shard.SetJournalError(stopped);
+    shard.durability().SetJournalError(stopped);
   };
   listener.on_span = shard.on_span();
   StepJournal* const journal = directory.StartJournal(std::move(listener));
   if (journal != nullptr) {
-    shard.EnableJournal(journal);
+    shard.durability().EnableJournal(journal);
   } else {
-    shard.SetStepListener([&directory](Step step) { directory.NoteStep(step); });
+    shard.durability().SetStepListener([&directory](Step step) { directory.NoteStep(step); });
   }
 }
 
@@ -81,11 +81,11 @@ void SaveEnd(DurableDirectory& directory, Shard& shard) {
   if (shard.Describe().ended_before) {
     LOG(INFO) << "training had ended, and is over unless workers join";
   }
-  shard.SaveEndWith([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& end) {
-    if (!end.ok()) return shard.OnEndSaved(end.status());
+  shard.durability().SaveEndWith([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& end) {
+    if (!end.ok()) return shard.durability().OnEndSaved(end.status());
     const Step step = (*end)->step;
     directory.Save(*end, [&shard, step](const absl::StatusOr<SavedCheckpoint>& saved) {
-      shard.OnEndSaved(saved.ok() ? absl::StatusOr<Step>(step) : saved.status());
+      shard.durability().OnEndSaved(saved.ok() ? absl::StatusOr<Step>(step) : saved.status());
     });
   });
 }
@@ -98,7 +98,7 @@ absl::Status Recover(DurableDirectory& directory, Shard& shard,
   if (!reached.ok()) return reached.status();
   const absl::Status begun = directory.BeginIncarnation(*reached, shard.Describe().job_id);
   if (!begun.ok()) return begun;
-  shard.SetLostSteps(directory.lost_steps());
+  shard.durability().SetLostSteps(directory.lost_steps());
   StartJournal(directory, shard, std::move(fatal));
   const auto save =
       [&directory](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& checkpoint) {
@@ -108,10 +108,10 @@ absl::Status Recover(DurableDirectory& directory, Shard& shard,
       [&shard](const std::vector<CheckpointName>& whole) {
         std::vector<CheckpointKey> keep;
         for (const CheckpointName& name : whole) keep.push_back({name.incarnation, name.step});
-        shard.KeepCheckpoints(std::move(keep));
+        shard.durability().KeepCheckpoints(std::move(keep));
       },
-      [&shard, save] { shard.TakeCheckpoint(save); });
-  shard.TakeCheckpoints(directory.checkpoint_every(), save);
+      [&shard, save] { shard.durability().TakeCheckpoint(save); });
+  shard.durability().TakeCheckpoints(directory.checkpoint_every(), save);
   SaveEnd(directory, shard);
   return absl::OkStatus();
 }

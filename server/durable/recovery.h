@@ -14,7 +14,7 @@ namespace sluice {
 // Brings a new shard to the last step that can be restored from the directory, begins a new
 // incarnation, and connects the two: from then on the shard's checkpoints and, if asked for, its
 // journal go to the directory. Called once. With one server, before other threads use the shard.
-// With several, between Shard::BeginRecovery() and EndRecovery(): if there is a checkpoint, it
+// With several, between DurabilityCalls::BeginRecovery() and EndRecovery(): if there is a checkpoint, it
 // waits until the other servers have loaded their stripes, and other threads may use the shard. The
 // shard outlives the directory, whose threads call it. Errors are those of Shard and of
 // DurableDirectory. If a step cannot be replayed, only RemoveLeftovers() has changed the directory.

@@ -7,7 +7,7 @@
 namespace sluice {
 
 void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done) {
-  shard.TakeCheckpoint([&directory, done = std::move(done)](const auto& checkpoint) {
+  shard.durability().TakeCheckpoint([&directory, done = std::move(done)](const auto& checkpoint) {
     if (checkpoint.ok()) {
       directory.Save(*checkpoint, done);
     } else {

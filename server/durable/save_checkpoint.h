@@ -10,7 +10,7 @@ namespace sluice {
 
 // Saves a checkpoint of the shard's current step, then calls `done`: on another thread, or on this
 // one before it returns. `directory` outlives the call of `done`. Errors are
-// Shard::TakeCheckpoint's and FileSystem's.
+// DurabilityCalls::TakeCheckpoint's and FileSystem's.
 void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done);
 
 // The same, and returns when it is saved.

@@ -31,7 +31,7 @@ void OperatorCommands::SaveCheckpoint(SaveCallback done) {
     return;
   }
   // The thread that recovers is still preparing the directory, though the shard may have begun.
-  if (shard_.recovers()) {
+  if (shard_.durability().recovers()) {
     done(absl::UnavailableError("the servers restore their state; try again"));
     return;
   }

@@ -288,7 +288,7 @@ class GrpcParameterService final : public GrpcStripeService {
       return reactor;
     }
     // The last worker may go when the server would know, also if it were started again.
-    shard_.WhenEndIsSaved(
+    shard_.durability().WhenEndIsSaved(
         [reactor](const absl::Status& saved) { reactor->Finish(ToGrpcStatus(saved)); });
     return reactor;
   }

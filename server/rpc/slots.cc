@@ -50,7 +50,7 @@ class PullSlotsStream final : public ByteStream,
   static constexpr size_t kMostCalls = 1024;
 
   void Copy() {
-    shard_.TakeCheckpoint([self = shared_from_this()](
+    shard_.durability().TakeCheckpoint([self = shared_from_this()](
                               const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
       if (taken.ok()) {
         self->SendSlots(*taken);

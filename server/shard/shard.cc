@@ -10,19 +10,6 @@
 #include "common/tensor/stripes.h"
 
 namespace sluice {
-namespace {
-
-// The latest step of that incarnation that was saved.
-absl::optional<Step> LatestOf(const std::vector<CheckpointKey>& saved, Incarnation incarnation) {
-  absl::optional<Step> latest;
-  for (const CheckpointKey& key : saved) {
-    if (key.incarnation == incarnation) latest = std::max(latest.value_or(key.step), key.step);
-  }
-  return latest;
-}
-
-}  // namespace
-
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
              std::unique_ptr<Parallel> parallel, Trace* trace, Executors executors)
     : ParameterStore(options.snapshots, options.table_memory, std::move(parallel),
@@ -36,7 +23,8 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
            }),
       steps_(job_, mutable_stripe(), this->executors(), trace, on_span()),
       pushes_(options_, job_, mutable_stripe(), this->executors(), steps_),
-      states_(job_, stripe(), steps_) {}
+      states_(job_, stripe(), steps_),
+      durability_(options_, job_, mutable_stripe(), steps_) {}
 
 // A task may give tasks to other executors, so all of them are there until none is left.
 Shard::~Shard() { executors().Drain(); }
@@ -48,7 +36,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   {
     CompletingLock lock(&job_.mu);
     absl::Status ready = job_.others.CheckLoaded();
-    if (ready.ok()) ready = CheckRecovered(Recovery::kDone);
+    if (ready.ok()) ready = durability_.Check(Recovery::kDone);
     if (!ready.ok()) return ready;
     const bool ended = job_.coordinator.roster().ended_before();
     welcome = job_.coordinator.Join(request, std::move(listener), lock.completions());
@@ -118,7 +106,7 @@ absl::StatusOr<Step> Shard::ChangeSettings(
   absl::StatusOr<Step> from;
   {
     absl::MutexLock lock(&job_.mu);
-    const absl::Status ready = CheckRecovered(Recovery::kSaves);
+    const absl::Status ready = durability_.Check(Recovery::kSaves);
     if (!ready.ok()) return ready;
     from = change(job_.coordinator);
   }
@@ -302,138 +290,6 @@ void Shard::StopWaiting(const absl::Status& why) {
 void Shard::EndReplicas(int exit_code) {
   absl::MutexLock lock(&job_.mu);
   job_.others.End(exit_code);
-}
-
-// ---- Recovery ----
-
-void Shard::BeginRecovery() {
-  absl::MutexLock lock(&job_.mu);
-  recovery_ = Recovery::kRepeats;
-}
-
-void Shard::EndRecovery() {
-  absl::MutexLock lock(&job_.mu);
-  recovery_ = Recovery::kDone;
-}
-
-bool Shard::recovers() const {
-  absl::MutexLock lock(&job_.mu);
-  return recovery_ != Recovery::kDone;
-}
-
-absl::Status Shard::CheckRecovered(Recovery at_least) const {
-  if (recovery_ >= at_least) return absl::OkStatus();
-  return absl::UnavailableError("the servers restore their state; try again");
-}
-
-absl::Status Shard::Restore(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins) {
-  absl::MutexLock lock(&job_.mu);
-  steps_.Open(checkpoint.layout, checkpoint.optimizer);
-  job_.others.Load({SourceOf(checkpoint), begins});
-  const absl::Status restored = mutable_stripe().Restore(checkpoint, checkpoint.step);
-  if (!restored.ok()) return restored;
-  if (checkpoint.optimizer_steps > 0) steps_.NoteRestored();
-  job_.coordinator.Restore(checkpoint);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<LeastJournaled> Shard::AwaitLoaded() {
-  absl::MutexLock lock(&job_.mu);
-  job_.AwaitOthers(&ReplicaGroup::IsLoaded);
-  if (job_.others.stopped()) return job_.others.why_stopped();
-  return job_.others.least_journaled();
-}
-
-void Shard::BeginIncarnation(const IncarnationBegins& incarnations) {
-  absl::MutexLock lock(&job_.mu);
-  job_.coordinator.BeginIncarnation(incarnations);
-  recovery_ = std::max(recovery_, Recovery::kSaves);
-}
-
-void Shard::SetLostSteps(uint64_t steps) {
-  absl::MutexLock lock(&job_.mu);
-  job_.coordinator.set_lost_steps(steps);
-}
-
-// ---- The journal ----
-
-void Shard::EnableJournal(StepJournal* journal) {
-  absl::MutexLock lock(&job_.mu);
-  steps_.SetJournal(journal);
-  job_.coordinator.HoldUntilDurable();
-  job_.others.Send(BeginJournal{options_.incarnation});
-}
-
-void Shard::OnDurable(Step step) {
-  CompletingLock lock(&job_.mu);
-  job_.coordinator.OnDurable(step, lock.completions());
-}
-
-void Shard::SetJournalError(const absl::Status& error) {
-  absl::MutexLock lock(&job_.mu);
-  job_.coordinator.SetJournalError(error);
-}
-
-void Shard::FailHeldAnswers(const absl::Status& why) {
-  CompletingLock lock(&job_.mu);
-  job_.coordinator.FailHeldAnswers(why, lock.completions());
-  job_.coordinator.ForgetEnd();
-  job_.AnswerIfEndIsSaved(lock.completions());
-}
-
-// ---- The end of training ----
-
-void Shard::SaveEndWith(CheckpointCallback save) {
-  absl::MutexLock lock(&job_.mu);
-  steps_.SaveEndWith(std::move(save));
-  job_.coordinator.SaveEnd();
-}
-
-void Shard::OnEndSaved(const absl::StatusOr<Step>& saved) {
-  {
-    absl::MutexLock lock(&job_.mu);
-    job_.coordinator.OnEndSaved(saved);
-  }
-  steps_.Advance();
-}
-
-void Shard::WhenEndIsSaved(std::function<void(const absl::Status&)> done) {
-  CompletingLock lock(&job_.mu);
-  if (job_.await_end.empty()) job_.await_end_since = job_.clock.Now();
-  job_.await_end.push_back(std::move(done));
-  job_.AnswerIfEndIsSaved(lock.completions());
-}
-
-// ---- Checkpoints ----
-
-void Shard::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) {
-  absl::MutexLock lock(&job_.mu);
-  job_.checkpoints.SetPeriodic(steps, std::move(taken));
-  steps_.KeepRemovedRows();
-}
-
-void Shard::TakeCheckpoint(CheckpointCallback taken) {
-  absl::Status wanted;
-  {
-    absl::MutexLock lock(&job_.mu);
-    wanted = CheckRecovered(Recovery::kSaves);
-    if (wanted.ok()) wanted = job_.others.why_stopped();
-    if (wanted.ok()) wanted = job_.coordinator.RequestCheckpoint();
-    if (wanted.ok()) job_.checkpoints.Add(taken);
-  }
-  if (!wanted.ok()) {
-    taken(wanted);
-    return;
-  }
-  steps_.Advance();
-}
-
-void Shard::KeepCheckpoints(std::vector<CheckpointKey> keep) {
-  const absl::optional<Step> saved = LatestOf(keep, options_.incarnation);
-  const std::shared_ptr<RowTables> tables = stripe().tables();
-  if (tables != nullptr && saved.has_value()) tables->ForgetRemovals(*saved);
-  absl::MutexLock lock(&job_.mu);
-  job_.others.Send(sluice::KeepCheckpoints{std::move(keep)});
 }
 
 }  // namespace sluice

@@ -19,9 +19,9 @@
 // other servers.
 //
 // The mutex of JobState protects the Coordinator and the group. PushCalls takes what workers bring,
-// StepLoop does what is due, and the shard itself has the rest: members, pulls, the operator,
-// recovery. Arithmetic, journal writes and callbacks run outside the mutex. A refused push, a push
-// that breaks off, and a lost worker change no parameter.
+// StepLoop does what is due, DurabilityCalls restores and saves, and the shard itself has the rest:
+// members, pulls, the operator. Arithmetic, journal writes and callbacks run outside the mutex. A
+// refused push, a push that breaks off, and a lost worker change no parameter.
 
 #ifndef SLUICE_SERVER_SHARD_SHARD_H_
 #define SLUICE_SERVER_SHARD_SHARD_H_
@@ -45,7 +45,7 @@
 #include "server/replica/parameter_store.h"
 #include "server/replica/replica_commands.h"
 #include "server/replica/replica_link.h"
-#include "server/shard/checkpoint_requests.h"
+#include "server/shard/durability_calls.h"
 #include "server/shard/job_state.h"
 #include "server/shard/push_calls.h"
 #include "server/shard/state_calls.h"
@@ -82,55 +82,9 @@ class Shard final : public ParameterStore {
   // tensor, get `why`, an error.
   void StopWaiting(const absl::Status& why);
   void EndReplicas(int exit_code);  // sends EndJob, the last command; after StopWaiting()
-  // Start: optional, in this order, by one thread. With one server: before the server listens. With
-  // several and a directory, only BeginRecovery() is called before. The thread sluice-recover calls
-  // the others, while the leader listens and ticks. No session opens before EndRecovery(), so no
-  // other thread adds a gradient or makes a step: that protects what the mutex does not.
-  //
-  // Enclose a recovery during which other threads call the shard. Until EndRecovery(), Join() fails
-  // with UNAVAILABLE. Until BeginIncarnation() or EndRecovery(), TakeCheckpoint() and changes of
-  // settings do, too.
-  void BeginRecovery();
-  void EndRecovery();
-  bool recovers() const;  // is between the two
-  // DATA_LOSS if its slots do not fit. With several servers it has this server's stripe, and the
-  // others begin to load theirs. Join() fails with UNAVAILABLE until all have reported. `begins`:
-  // the incarnations since the checkpoint, and where each began.
-  absl::Status Restore(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins = {});
-  // Waits until the other servers have loaded their stripes. The error of StopWaiting() after that.
-  absl::StatusOr<LeastJournaled> AwaitLoaded();
-  // Makes the next journaled step again, on all servers. FAILED_PRECONDITION if it comes out with
-  // other bits on this one. Another server on which that happens refuses to save the next
-  // checkpoint.
-  absl::Status Replay(const StepRecord& record, absl::Span<const float> sum,
-                      absl::Span<const TableSums> rows) {
-    return steps_.Replay(record, sum, rows);
-  }
-  // Begins the new incarnation. `incarnations`: those since the checkpoint, and where each began.
-  void BeginIncarnation(const IncarnationBegins& incarnations);
-  void SetLostSteps(uint64_t steps);  // lost steps of earlier incarnations; workers are told
-  // `journal` outlives the shard. It gets each step from now on, and answers wait for OnDurable().
-  void EnableJournal(StepJournal* journal);
-  void SetStepListener(std::function<void(Step)> listener) {  // called before a step is published
-    steps_.SetStepListener(std::move(listener));
-  }
-  // Takes a checkpoint of the initial parameters and, unless `steps` is 0, every `steps` steps.
-  void TakeCheckpoints(uint64_t steps, CheckpointCallback taken);
-
-  // From now on, `save` gets a checkpoint, or an error, when training ends. The end is announced
-  // when OnEndSaved() is called with the checkpoint's step or the error. Recover() calls it.
-  void SaveEndWith(CheckpointCallback save);
-  void OnEndSaved(const absl::StatusOr<Step>& saved) ABSL_LOCKS_EXCLUDED(job_.mu);
-  // Calls `done` at once, unless training is over and its end is still to be saved. In that case
-  // calls `done` when the end is saved, cannot be saved, or has not been saved for 30 s. `done`
-  // gets an error if another server was lost before that, because then steps may be lost, too.
-  void WhenEndIsSaved(std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(job_.mu);
-
-  void OnDurable(Step step);  // all steps up to this one are in the journals of all servers
-  void SetJournalError(const absl::Status& error);  // refuses new pushes with it, until it is OK
-  void FailHeldAnswers(const absl::Status& why);    // fails answers held by the journal, for good
-  void TakeCheckpoint(CheckpointCallback taken);  // when no step is being applied, perhaps at once
-  void KeepCheckpoints(std::vector<CheckpointKey> keep);  // tells the other servers which are whole
+  // Recovery, the journal and checkpoints.
+  DurabilityCalls& durability() { return durability_; }
+  const DurabilityCalls& durability() const { return durability_; }
   // Members. `listener` receives the job's events until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);
   // Renews the lease, and takes what was measured, if anything. Returns the step.
@@ -219,12 +173,8 @@ class Shard final : public ParameterStore {
   std::string NameOf(SessionId session) const override;  // of its worker or observer
 
  private:
-  // How far a recovery is during which other threads call the shard.
-  enum class Recovery { kRepeats, kSaves, kDone };
-
   absl::StatusOr<Step> ChangeSettings(absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change)
       ABSL_LOCKS_EXCLUDED(job_.mu);
-  absl::Status CheckRecovered(Recovery at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu);
   void DropPull(const PullName& name) ABSL_LOCKS_EXCLUDED(job_.mu);
 
   const ShardOptions options_;
@@ -232,9 +182,9 @@ class Shard final : public ParameterStore {
   StepLoop steps_;
   PushCalls pushes_;
   StateCalls states_;
+  DurabilityCalls durability_;
   std::vector<ReplicaLink*> links_;                     // to the other servers
   std::function<std::vector<ServerStatus>()> servers_;  // or null
-  Recovery recovery_ ABSL_GUARDED_BY(job_.mu) = Recovery::kDone;
 };
 
 }  // namespace sluice

@@ -34,8 +34,8 @@ class StateCalls {
   // offers already. `most` is how many bytes it may have.
   absl::StatusOr<StateOfferId> BeginOffer(SessionId session, uint64_t* most)
       ABSL_LOCKS_EXCLUDED(job_.mu);
-  // Takes the bytes that the offer has brought, whose XXH3-64 is `checksum`. Fail(): takes the reason
-  // why the worker cannot write its model.
+  // Takes the bytes that the offer has brought, whose XXH3-64 is `checksum`. Fail(): takes the
+  // reason why the worker cannot write its model.
   void HandOn(StateOfferId offer, std::string bytes, uint64_t checksum)
       ABSL_LOCKS_EXCLUDED(job_.mu);
   void Fail(StateOfferId offer, const std::string& failure) ABSL_LOCKS_EXCLUDED(job_.mu);

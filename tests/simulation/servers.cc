@@ -60,7 +60,7 @@ Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner
   }
   shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
   const bool notes = !scenario.journal;
-  shard_->SetStepListener([this, notes](Step next) {
+  shard_->durability().SetStepListener([this, notes](Step next) {
     CheckCarried(next);
     if (notes) disks_.NoteStep(next);
   });

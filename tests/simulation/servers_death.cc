@@ -62,7 +62,7 @@ void Servers::EndOthers() {
 void Servers::EndFirst(const absl::Status& why) {
   DiskJournal& journal = disks_.of(0).journal();
   journal.Sync(journal.waiting());
-  shard_->FailHeldAnswers(why);
+  shard_->durability().FailHeldAnswers(why);
 }
 
 // Somebody makes space on a full disk, but too late.

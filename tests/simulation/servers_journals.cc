@@ -9,7 +9,7 @@ namespace sluice {
 void Servers::StartJournals() {
   own_journal_ = disks_.of(0).StartJournal(
       incarnation_, [this](const JournalReport& report) { TakeJournalReport(0, report); });
-  shard_->EnableJournal(own_journal_.get());
+  shard_->durability().EnableJournal(own_journal_.get());
 }
 
 void Servers::TakeJournalReport(uint32_t server, const JournalReport& report) {
@@ -21,11 +21,11 @@ void Servers::TellJournals() {
   const absl::Status stopped = disks_.HeardStopped();
   if (stopped != journal_stopped_) {
     journal_stopped_ = stopped;
-    shard_->SetJournalError(stopped.ok() ? stopped
+    shard_->durability().SetJournalError(stopped.ok() ? stopped
                                          : MakeError(Reason::kJournalStopped, stopped.message()));
   }
   const Step durable = disks_.HeardDurable();
-  if (durable > Step()) shard_->OnDurable(durable);
+  if (durable > Step()) shard_->durability().OnDurable(durable);
 }
 
 void Servers::SyncSome(uint32_t server) {

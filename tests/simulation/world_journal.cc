@@ -11,11 +11,11 @@ namespace sluice {
 // An incarnation begins to serve workers, from that step on.
 void World::StartServing(Step begin) {
   const uint64_t lost = disks_.LostSteps(begin);
-  shard().SetLostSteps(lost);
+  shard().durability().SetLostSteps(lost);
   if (lost > 0) oracle_->NoteLostSteps();
   disks_.Begin(scenario_.options.incarnation, begin);
   if (!scenario_.journal) return;
-  shard().TakeCheckpoints(0, [this](const auto& taken) {
+  shard().durability().TakeCheckpoints(0, [this](const auto& taken) {
     if (taken.ok()) initial_ = *taken;
   });
   servers_->StartJournals();

@@ -33,7 +33,7 @@ void World::Stop(absl::Duration duration) {
 void World::TakeCheckpoint() {
   Begin([&] { return absl::StrCat("a checkpoint is taken"); });
   expected_checkpoint_ = oracle_->Checkpoint();
-  shard().TakeCheckpoint([this](const auto& taken) {
+  shard().durability().TakeCheckpoint([this](const auto& taken) {
     ExpectReason(taken.status(), Reason::kNone);
     if (taken.ok() && scenario_.has_disks()) return disks_.Take(*taken, expected_checkpoint_);
     if (taken.ok()) checkpoint_ = *taken;
@@ -54,8 +54,8 @@ void World::Restart() {
   saved.parameters = checkpoint_->parameters;
   saved.rows = RowsOf(*checkpoint_->parameters, checkpoint_->row_slots.size());
   saved.row_steps = checkpoint_->row_steps;
-  ExpectReason(shard().Restore(saved), Reason::kNone);
-  shard().BeginIncarnation({});
+  ExpectReason(shard().durability().Restore(saved), Reason::kNone);
+  shard().durability().BeginIncarnation({});
   checkpoint_ = nullptr;
   oracle_ = std::make_unique<Oracle>(scenario_, clock_.Now(), expected_checkpoint_);
   ForgetAnswers();

@@ -62,7 +62,7 @@ bool World::RepeatSteps(const LoadCheckpoint& load) {
   Step last = *journaled;
   absl::Status repeated;
   if (servers_->count() > 1) {
-    const auto others = shard().AwaitLoaded();
+    const auto others = shard().durability().AwaitLoaded();
     repeated = others.status();
     if (others.ok()) last = std::min(last, others->step);
   }
@@ -71,7 +71,7 @@ bool World::RepeatSteps(const LoadCheckpoint& load) {
   if (interrupted()) return false;
   if (!repeated.ok()) Fail(absl::StrCat("a step cannot be repeated: ", repeated.message()));
   if (ok()) CheckRepeated();
-  shard().BeginIncarnation(load.begins);
+  shard().durability().BeginIncarnation(load.begins);
   if (ok() && last > load.source.step) SaveRepeated();
   JoinTooEarly();
   return ok() && !interrupted();
@@ -81,7 +81,7 @@ absl::Status World::RepeatUpTo(Step last) {
   for (;;) {
     const DiskJournal::Record* const record = disks_.of(0).NextRecord();
     if (record == nullptr || record->step.step > last) return absl::OkStatus();
-    const absl::Status repeated = shard().Replay(record->step, record->sum, record->rows);
+    const absl::Status repeated = shard().durability().Replay(record->step, record->sum, record->rows);
     if (!repeated.ok()) return repeated;
   }
 }
@@ -109,7 +109,7 @@ void World::CheckRepeated() {
 
 // The disks may not have what was repeated: it is saved before anybody joins.
 void World::SaveRepeated() {
-  shard().TakeCheckpoint([this](const auto& taken) {
+  shard().durability().TakeCheckpoint([this](const auto& taken) {
     if (!interrupted()) ExpectReason(taken.status(), Reason::kNone);
     if (taken.ok()) disks_.Take(*taken, oracle_->Checkpoint());
   });

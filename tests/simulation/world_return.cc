@@ -148,19 +148,19 @@ void World::Recover(const JobDisks::Checkpoint& checkpoint) {
   if (!state.ok()) return Fail(absl::StrCat("server 0 cannot load: ", state.status().message()));
   const LoadCheckpoint load = {SourceOf(*state), disks_.BegunSince(checkpoint)};
   const bool with_others = scenario_.journal && servers_->count() > 1;
-  if (with_others) shard().BeginRecovery();
-  ExpectReason(shard().Restore(*state, load.begins), Reason::kNone);
+  if (with_others) shard().durability().BeginRecovery();
+  ExpectReason(shard().durability().Restore(*state, load.begins), Reason::kNone);
   if (scenario_.journal) {
     repeats_ = oracle_->step();
     if (!RepeatSteps(load)) return;
     repeats_.reset();
   } else {
-    shard().BeginIncarnation(load.begins);
+    shard().durability().BeginIncarnation(load.begins);
   }
   StartServing(Step(oracle_->step()));
   TellWhole();
   if (!scenario_.journal && ok()) JoinTooEarly();
-  if (with_others) shard().EndRecovery();
+  if (with_others) shard().durability().EndRecovery();
 }
 
 // A worker joins before all servers have their parts of the checkpoint, and have repeated their
@@ -191,7 +191,7 @@ void World::TellWhole() {
   const std::vector<CheckpointKey> whole = disks_.whole();
   if (whole.empty()) return;
   disks_.of(0).Keep({whole});
-  shard().KeepCheckpoints(whole);
+  shard().durability().KeepCheckpoints(whole);
   if (scenario_.journal) servers_->TellJournals();
 }
 

@@ -17,7 +17,7 @@ LONGEST_SOURCE = 800
 # Classes that are larger, with the number of their methods. A number is lowered when methods go, and never raised.
 LARGER = {
     "Coordinator": 66,
-    "Shard": 64,
+    "Shard": 46,
     "SessionTable": 48,
     "DurableDirectory": 47,
     "ReplicaGroup": 40,

@@ -71,7 +71,7 @@ void CallServer::Pass(absl::Duration duration) {
 }
 
 void CallServer::TakeCheckpoint() {
-  shard_->TakeCheckpoint([this](const auto& taken) {
+  shard_->durability().TakeCheckpoint([this](const auto& taken) {
     if (taken.ok()) checkpoint_ = *taken;
   });
   Check();
@@ -79,7 +79,7 @@ void CallServer::TakeCheckpoint() {
 
 void CallServer::Sync(size_t steps) {
   durable_ = std::min(durable_ + steps, journal_->records.size());
-  if (durable_ > 0) shard_->OnDurable(journal_->records[durable_ - 1].step);
+  if (durable_ > 0) shard_->durability().OnDurable(journal_->records[durable_ - 1].step);
   Check();
 }
 
@@ -108,25 +108,25 @@ void CallServer::Restart(size_t steps) {
   options_.incarnation = options_.incarnation.Next();
   options_.session_base = SessionId(options_.session_base.value() + kSessionsPerIncarnation);
   Start();
-  const absl::Status restored = shard_->Restore(*saved);
+  const absl::Status restored = shard_->durability().Restore(*saved);
   CHECK(restored.ok()) << restored;
   Step reached = saved->step;
   for (size_t i = 0; i < kept; ++i) {
     const auto record = DecodeSavedStep(EncodeSavedStep(journal->records[i]));
     CHECK(record.ok()) << record.status();
     if (record->step <= saved->step) continue;
-    const absl::Status replayed = shard_->Replay(*record, journal->sums[i], journal->row_sums[i]);
+    const absl::Status replayed = shard_->durability().Replay(*record, journal->sums[i], journal->row_sums[i]);
     CHECK(replayed.ok()) << replayed;
     reached = record->step;
   }
-  shard_->BeginIncarnation({});
+  shard_->durability().BeginIncarnation({});
   const auto published = published_.find(reached);
   if (published != published_.end()) {
     CHECK(SameBits(shard_->snapshot()->values.span(), published->second));
   }
   ForgetAfter(reached);
   TakeCheckpoint();
-  if (journals_) shard_->EnableJournal(journal_.get());
+  if (journals_) shard_->durability().EnableJournal(journal_.get());
   Check();
 }
 

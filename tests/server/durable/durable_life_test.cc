@@ -59,7 +59,7 @@ class Story {
         Train(shard);
       }
       directory->reset();
-      shard.FailHeldAnswers(absl::CancelledError());
+      shard.durability().FailHeldAnswers(absl::CancelledError());
       parameters_ =
           shard.snapshot() == nullptr ? Values() : ValuesOf(shard.snapshot()->values.span());
     } else {

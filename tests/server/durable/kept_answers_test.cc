@@ -24,7 +24,7 @@ class KeptAnswersTest : public ::testing::Test {
 
   void Start(const ShardOptions& options, const std::vector<std::string>& workers) {
     world_.emplace(options);
-    world_->shard().EnableJournal(&journal_);
+    world_->shard().durability().EnableJournal(&journal_);
     world_->Start(workers);
   }
 
@@ -51,7 +51,7 @@ TEST_F(KeptAnswersTest, WaitForTheStepThatIsMadeOfThem) {
   EXPECT_EQ(world_->step(), 1u);
   EXPECT_FALSE(a->has_value());
   EXPECT_FALSE(b->has_value());
-  world_->shard().OnDurable(Step(1));
+  world_->shard().durability().OnDurable(Step(1));
   ASSERT_TRUE(a->has_value() && b->has_value());
   EXPECT_THAT(**a, Accepted(0));
   EXPECT_THAT(**b, Applied(1));
@@ -70,7 +70,7 @@ TEST_F(KeptAnswersTest, WhatIsKeptIsTheSumAndWhoMadeIt) {
   ASSERT_EQ(record.contributors.size(), 2u);
   EXPECT_EQ(record.contributors[1].worker, "b");
   EXPECT_EQ(record.contributors[1].last_sequence, Sequence(1));
-  world_->shard().OnDurable(Step(1));
+  world_->shard().durability().OnDurable(Step(1));
 }
 
 TEST_F(KeptAnswersTest, ARepeatedPushWaitsLikeTheFirst) {
@@ -80,7 +80,7 @@ TEST_F(KeptAnswersTest, ARepeatedPushWaitsLikeTheFirst) {
   again.sequence = Sequence(1);
   TestStart start = world_->BeginAs(again);
   EXPECT_FALSE(start.told());
-  world_->shard().OnDurable(Step(1));
+  world_->shard().durability().OnDurable(Step(1));
   ASSERT_TRUE(start.told());
   EXPECT_THAT(start.answer(), Repeated(Disposition::kApplied, 1));
   EXPECT_TRUE(first->has_value());
@@ -93,7 +93,7 @@ TEST_F(KeptAnswersTest, AStalePushIsAnsweredAtOnce) {
   const TestStart stale = world_->BeginAs(world_->NextHeader("b", 0));
   EXPECT_THAT(stale.answer(), Stale(1, 1));
   EXPECT_FALSE(a->has_value());
-  world_->shard().OnDurable(Step(1));
+  world_->shard().durability().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value());
 }
 
@@ -103,7 +103,7 @@ TEST_F(KeptAnswersTest, AStepIsMadeOnceEveryWorkerWaitsForIt) {
   EXPECT_EQ(world_->step(), 0u);
   const auto b = Push("b", 0, {3, 3, 3});
   EXPECT_EQ(world_->step(), 1u);
-  world_->shard().OnDurable(Step(1));
+  world_->shard().durability().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value() && b->has_value());
 }
 
@@ -116,7 +116,7 @@ TEST_F(KeptAnswersTest, AStepIsMadeThoughAWorkerTakesPartFromTheNext) {
   EXPECT_EQ(world_->step(), 0u);
   const auto a = Finish(std::move(of_a), {1, 1, 1});
   EXPECT_EQ(world_->step(), 1u);
-  world_->shard().OnDurable(Step(1));
+  world_->shard().durability().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value() && b->has_value());
 }
 
@@ -131,7 +131,7 @@ TEST_F(KeptAnswersTest, AStepThatIsNotDurableOccupiesTheVectorOfItsLastGradient)
   Finish(std::move(of_b), {1, 1, 1});
   EXPECT_EQ(world_->step(), 1u);
   EXPECT_FALSE(of_e.told());
-  world_->shard().OnDurable(Step(1));
+  world_->shard().durability().OnDurable(Step(1));
   ASSERT_TRUE(of_e.told());
   world_->shard().AbandonPush(std::move(of_c), Abandoned::kAborted);
   world_->shard().AbandonPush(std::move(of_d), Abandoned::kAborted);
@@ -152,29 +152,29 @@ TEST_F(KeptAnswersTest, WhatIsLeftOutOfNoStepInParticularDoesNotWait) {
 
 TEST_F(KeptAnswersTest, NoPushIsTakenWhileStepsCannotBeKept) {
   Start(Sync(1), {"a"});
-  world_->shard().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
+  world_->shard().durability().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
   const TestStart refused = world_->BeginAs(world_->NextHeader("a", 0));
   EXPECT_THAT(refused.status(), IsError(Reason::kJournalStopped, HasSubstr("full")));
   EXPECT_TRUE(world_->shard().Describe().journal_stopped);
   EXPECT_EQ(world_->Pull(0).step(), 0u);
-  world_->shard().SetJournalError(absl::OkStatus());
+  world_->shard().durability().SetJournalError(absl::OkStatus());
   EXPECT_FALSE(world_->shard().Describe().journal_stopped);
   const auto a = Push("a", 0, {1, 1, 1});
-  world_->shard().OnDurable(Step(1));
+  world_->shard().durability().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value());
 }
 
 TEST_F(KeptAnswersTest, WhatWillNotBeKeptIsAnsweredWithTheReason) {
   Start(Sync(2), {"a", "b"});
   const auto a = Push("a", 0, {1, 1, 1});
-  world_->shard().FailHeldAnswers(MakeError(Reason::kDraining, "going down"));
+  world_->shard().durability().FailHeldAnswers(MakeError(Reason::kDraining, "going down"));
   ASSERT_TRUE(a->has_value());
   EXPECT_THAT(**a, IsError(Reason::kDraining, HasSubstr("going down")));
 }
 
 TEST_F(KeptAnswersTest, WhatComesWhenNothingIsKeptAnyMoreDoesNotWait) {
   Start(Sync(2), {"a", "b"});
-  world_->shard().FailHeldAnswers(MakeError(Reason::kDraining, "going down"));
+  world_->shard().durability().FailHeldAnswers(MakeError(Reason::kDraining, "going down"));
   const auto a = Push("a", 0, {1, 1, 1});
   ASSERT_TRUE(a->has_value());
   EXPECT_THAT(**a, IsError(Reason::kDraining, HasSubstr("going down")));
@@ -186,10 +186,10 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   ShardOptions options = Sync(2);
   options.guards.clip_norm = 3;
   ShardWorld first(options, ParametersOnly(3), lamb);
-  first.shard().EnableJournal(&journal_);
+  first.shard().durability().EnableJournal(&journal_);
   first.Start({"a", "b"});
   std::shared_ptr<const ShardCheckpoint> checkpoint;
-  first.shard().TakeCheckpoint([&](const auto& taken) { checkpoint = *taken; });
+  first.shard().durability().TakeCheckpoint([&](const auto& taken) { checkpoint = *taken; });
   for (uint64_t step = 0; step < 4; ++step) {
     for (const char* name : {"a", "b"}) {
       auto push = first.Begin(name, step);
@@ -197,16 +197,16 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
       ASSERT_THAT(push->Add(ChunkOf(0, Values{x, -x, 1})), IsOk());
       first.shard().FinishPush(std::move(push), [](const auto&) {});
     }
-    first.shard().OnDurable(Step(step + 1));
+    first.shard().durability().OnDurable(Step(step + 1));
   }
   options.incarnation = Incarnation(2);
   ShardWorld second(options, ParametersOnly(3), lamb);
-  EXPECT_THAT(second.shard().Restore(*checkpoint), IsOk());
+  EXPECT_THAT(second.shard().durability().Restore(*checkpoint), IsOk());
   for (size_t i = 0; i < journal_.records.size(); ++i) {
-    EXPECT_THAT(second.shard().Replay(journal_.records[i], journal_.sums[i], journal_.row_sums[i]),
+    EXPECT_THAT(second.shard().durability().Replay(journal_.records[i], journal_.sums[i], journal_.row_sums[i]),
                 IsOk());
   }
-  second.shard().BeginIncarnation({});
+  second.shard().durability().BeginIncarnation({});
   EXPECT_EQ(second.step(), 4u);
   EXPECT_EQ(second.Parameters(), first.Parameters());
   const auto welcome = second.Join("a");

@@ -139,10 +139,10 @@ TEST_F(ReplayTest, AnOperatorSavesNothingBeforeRecoveryHasEnded) {
     done.WaitForNotification();
     return result;
   };
-  shard.BeginRecovery();
-  shard.BeginIncarnation({});
+  shard.durability().BeginRecovery();
+  shard.durability().BeginIncarnation({});
   EXPECT_THAT(save(), HasCode(absl::StatusCode::kUnavailable, HasSubstr("try again")));
-  shard.EndRecovery();
+  shard.durability().EndRecovery();
   EXPECT_THAT(save(), IsOk());
 }
 

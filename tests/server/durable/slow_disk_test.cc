@@ -188,11 +188,11 @@ TEST_F(SlowDiskTest, TheEndOfTrainingIsToldWhenItIsOnTheDisk) {
   Block("/checkpoint-");
   ASSERT_THAT(life_->world().Leave("b"), IsOk());
   absl::Notification first;
-  shard.WhenEndIsSaved([&](const absl::Status&) { first.Notify(); });
+  shard.durability().WhenEndIsSaved([&](const absl::Status&) { first.Notify(); });
   EXPECT_TRUE(first.HasBeenNotified()) << "a has not left";
   ASSERT_THAT(life_->world().Leave("a"), IsOk());
   absl::Notification last;
-  shard.WhenEndIsSaved([&](const absl::Status&) { last.Notify(); });
+  shard.durability().WhenEndIsSaved([&](const absl::Status&) { last.Notify(); });
   EXPECT_FALSE(last.HasBeenNotified());
   EXPECT_NE(shard.Describe().phase, Phase::kFinished);
   Unblock();
@@ -207,7 +207,7 @@ TEST_F(SlowDiskTest, AnEndThatCannotBeSavedIsToldAllTheSame) {
   Block("/checkpoint-");
   ASSERT_THAT(life_->world().Leave("a"), IsOk());
   absl::Notification left;
-  shard.WhenEndIsSaved([&](const absl::Status&) { left.Notify(); });
+  shard.durability().WhenEndIsSaved([&](const absl::Status&) { left.Notify(); });
   EXPECT_FALSE(left.HasBeenNotified());
   Unblock(absl::ResourceExhaustedError("no space"));
   left.WaitForNotification();
@@ -221,9 +221,9 @@ TEST_F(SlowDiskTest, NobodyWaitsForTheEndOnAServerThatGoesDown) {
   Block("/checkpoint-");
   ASSERT_THAT(life_->world().Leave("a"), IsOk());
   absl::Notification left;
-  shard.WhenEndIsSaved([&](const absl::Status&) { left.Notify(); });
+  shard.durability().WhenEndIsSaved([&](const absl::Status&) { left.Notify(); });
   EXPECT_FALSE(left.HasBeenNotified());
-  shard.FailHeldAnswers(absl::UnavailableError("down"));
+  shard.durability().FailHeldAnswers(absl::UnavailableError("down"));
   EXPECT_TRUE(left.HasBeenNotified());
 }
 

@@ -24,8 +24,8 @@ std::unique_ptr<ShardWorld> NextIncarnation(const ShardCheckpoint& checkpoint, S
                                             const OptimizerOptions& optimizer = PlainSgd()) {
   options.incarnation = checkpoint.incarnations.current().Next();
   auto world = std::make_unique<ShardWorld>(options, *checkpoint.layout, optimizer);
-  EXPECT_THAT(world->shard().Restore(checkpoint), IsOk());
-  world->shard().BeginIncarnation({});
+  EXPECT_THAT(world->shard().durability().Restore(checkpoint), IsOk());
+  world->shard().durability().BeginIncarnation({});
   return world;
 }
 
@@ -53,7 +53,7 @@ void ExpectFirstStepWaitsForTwo(ShardWorld& world) {
 TEST(ShardCheckpointTest, ThereIsNoneBeforeThereAreParameters) {
   ShardWorld world(Sync(1));
   absl::Status status;
-  world.shard().TakeCheckpoint([&](const auto& checkpoint) { status = checkpoint.status(); });
+  world.shard().durability().TakeCheckpoint([&](const auto& checkpoint) { status = checkpoint.status(); });
   EXPECT_THAT(status, IsError(Reason::kNotInitialized, HasSubstr("no parameters")));
 }
 
@@ -371,15 +371,15 @@ TEST(ShardCheckpointTest, AnotherModelIsRefused) {
   ShardOptions options = Sync(1);
   options.incarnation = Incarnation(2);
   ShardWorld second(options, ParametersOnly(4));
-  EXPECT_THAT(second.shard().Restore(*checkpoint), IsOk());
-  second.shard().BeginIncarnation({});
+  EXPECT_THAT(second.shard().durability().Restore(*checkpoint), IsOk());
+  second.shard().durability().BeginIncarnation({});
   EXPECT_THAT(second.Join("a"), IsError(Reason::kLayoutMismatch, HasSubstr("\"w\" [4]")));
 }
 
 TEST(ShardCheckpointTest, AreTakenOfTheFirstParametersAndAfterEverySoManySteps) {
   ShardWorld world(Sync(1));
   std::vector<uint64_t> steps;
-  world.shard().TakeCheckpoints(
+  world.shard().durability().TakeCheckpoints(
       2, [&](const auto& checkpoint) { steps.push_back((*checkpoint)->step.value()); });
   world.Start({"a"});
   EXPECT_THAT(steps, ElementsAre(0));
@@ -406,7 +406,7 @@ TEST(ShardCheckpointTest, SlotsThatAreNotItsOptimizersAreRefused) {
   const auto checkpoint = std::const_pointer_cast<ShardCheckpoint>(TrainedCheckpoint());
   checkpoint->slots.pop_back();
   ShardWorld world(Sync(2), *checkpoint->layout, checkpoint->optimizer.options);
-  EXPECT_THAT(world.shard().Restore(*checkpoint),
+  EXPECT_THAT(world.shard().durability().Restore(*checkpoint),
               HasCode(absl::StatusCode::kDataLoss, HasSubstr("has 1 optimizer slots")));
 }
 

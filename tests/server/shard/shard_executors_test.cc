@@ -120,7 +120,7 @@ TEST_F(ShardExecutorsTest, AStepOfASmallModelIsMadeByTheThreadThatBringsItsLastG
 TEST_F(ShardExecutorsTest, AStepThatIsNotedInAFileIsMadeByTheExecutor) {
   Make(1);
   std::vector<uint64_t> noted;
-  shard_->SetStepListener([&](Step step) { noted.push_back(step.value()); });
+  shard_->durability().SetStepListener([&](Step step) { noted.push_back(step.value()); });
   ShardClient worker = Start();
   const auto pushed = worker.Push(0, 2);
   EXPECT_THAT(noted, IsEmpty());
@@ -151,7 +151,7 @@ TEST_F(ShardExecutorsTest, HasOneTaskForAllThatIsDue) {
   ShardClient worker = Start();
   const auto first = worker.Push(0, 1);
   const auto second = worker.Push(0, 1);
-  shard_->TakeCheckpoint([](const auto& taken) { EXPECT_THAT(taken, IsOk()); });
+  shard_->durability().TakeCheckpoint([](const auto& taken) { EXPECT_THAT(taken, IsOk()); });
   EXPECT_EQ(steps_->waiting(), 1u);
   EXPECT_TRUE(steps_->RunNext());
   EXPECT_THAT(first.Wait(), Applied(1));

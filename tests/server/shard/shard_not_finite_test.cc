@@ -28,7 +28,7 @@ auto WouldNotBeFinite(const std::string& where) {
 // The momentum buffer, or whatever slot the optimizer has first.
 Values FirstSlot(Shard& shard) {
   Values values;
-  shard.TakeCheckpoint([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
+  shard.durability().TakeCheckpoint([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
     values = ValuesOf((*taken)->slots[0].values.span());
   });
   return values;
@@ -80,11 +80,11 @@ TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) 
   ShardOptions options = Sync(2);
   options.guards.skip_not_finite = true;
   ShardWorld world(options);
-  world.shard().EnableJournal(&journal);
+  world.shard().durability().EnableJournal(&journal);
   for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
   ASSERT_THAT(world.Initialize({1, 2, 3}), IsOk());
   std::shared_ptr<const ShardCheckpoint> begin;
-  world.shard().TakeCheckpoint([&](auto taken) { begin = *taken; });
+  world.shard().durability().TakeCheckpoint([&](auto taken) { begin = *taken; });
   // With a journal no push is answered before its step is durable.
   const auto push = [&world](const std::string& name, const Values& gradient) {
     auto arriving = world.Begin(name, world.step());
@@ -95,12 +95,12 @@ TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) 
   };
   const auto first = push("a", {kHuge, 1, 1});
   const auto second = push("b", {kHuge, 1, 1});
-  world.shard().OnDurable(Step(1));
+  world.shard().durability().OnDurable(Step(1));
   EXPECT_THAT(*first, Skipped(0));
   EXPECT_THAT(*second, Skipped(0));
   push("a", {1, 1, 1});
   push("b", {3, 3, 3});
-  world.shard().OnDurable(Step(2));
+  world.shard().durability().OnDurable(Step(2));
   ASSERT_EQ(journal.records.size(), 2u);
   EXPECT_EQ(journal.records[0].gradients, 0u);
   EXPECT_EQ(journal.records[0].checksum, 0u);
@@ -113,9 +113,9 @@ TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) 
     EXPECT_EQ(worker.skipped, 1u);
   }
   ShardWorld later(Sync(2));
-  ASSERT_THAT(later.shard().Restore(*begin), IsOk());
+  ASSERT_THAT(later.shard().durability().Restore(*begin), IsOk());
   for (size_t i = 0; i < 2; ++i) {
-    ASSERT_THAT(later.shard().Replay(journal.records[i], journal.sums[i], journal.row_sums[i]),
+    ASSERT_THAT(later.shard().durability().Replay(journal.records[i], journal.sums[i], journal.row_sums[i]),
                 IsOk())
         << i;
   }

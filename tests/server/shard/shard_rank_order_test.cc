@@ -97,7 +97,7 @@ TEST(MemoryOfTheSumTest, NoGradientArrivesThereWithoutAnOrderOrWithoutOthers) {
 TEST(MemoryOfTheSumTest, NoGradientArrivesThereWithAJournal) {
   RecordingJournal journal;
   ShardWorld world(InOrderOfRanks(2));
-  world.shard().EnableJournal(&journal);
+  world.shard().durability().EnableJournal(&journal);
   world.Start({"a", "b"});
   EXPECT_FALSE(WouldArriveInTheSum(world, "a", 0));
 }

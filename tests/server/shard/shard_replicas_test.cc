@@ -588,7 +588,7 @@ TEST_F(ShardReplicasTest, PublishesNothingWhenItStopsWaiting) {
 TEST_F(ShardReplicasTest, TellsNobodyOfAStepThatIsNotPublished) {
   StartTraining(Sync(1));
   std::vector<Step> noted;
-  shard_->SetStepListener([&](Step step) { noted.push_back(step); });
+  shard_->durability().SetStepListener([&](Step step) { noted.push_back(step); });
   Push(PushOf(1, 2), 1);
   EXPECT_THAT(noted, ElementsAre(Step(1)));
   on_wait_ = [&] { shard_->StopWaiting(absl::UnavailableError("a server is lost")); };
@@ -629,7 +629,7 @@ TEST_F(ShardReplicasTest, IgnoresReportsThatNobodyWaitsFor) {
 TEST_F(ShardReplicasTest, ACheckpointWaitsForWhatTheOtherServerSaves) {
   StartTraining(Sync(1));
   std::shared_ptr<const ShardCheckpoint> taken;
-  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
+  shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->parameters, shard_->snapshot());
   EXPECT_THAT(link_.Take(), ElementsAre("take checkpoint"));
@@ -642,7 +642,7 @@ TEST_F(ShardReplicasTest, ACheckpointFailsIfTheOtherServerCannotSave) {
   StartTraining(Sync(1));
   storage_.fails = absl::ResourceExhaustedError("the disk is full");
   std::shared_ptr<const ShardCheckpoint> taken;
-  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
+  shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
   Deliver();
   EXPECT_EQ(taken->elsewhere->Await().status(),
             absl::ResourceExhaustedError("server 1 of 2 cannot save its part: the disk is full"));
@@ -652,7 +652,7 @@ TEST_F(ShardReplicasTest, TwoCheckpointsOfOneStepAreSavedOneAfterTheOther) {
   StartTraining(Sync(1));
   std::vector<std::shared_ptr<const ShardCheckpoint>> taken;
   for (int i = 0; i < 2; ++i) {
-    shard_->TakeCheckpoint([&](const auto& checkpoint) { taken.push_back(*checkpoint); });
+    shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken.push_back(*checkpoint); });
   }
   Deliver(1);
   EXPECT_THAT(taken[0]->elsewhere->Await(), IsOkAndHolds(ElementsAre(1000)));
@@ -666,7 +666,7 @@ TEST_F(ShardReplicasTest, ACheckpointThatIsAskedForFailsOnceItHasStoppedWaiting)
   const absl::Status why = absl::UnavailableError("down");
   shard_->StopWaiting(why);
   absl::Status taken;
-  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+  shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
   EXPECT_EQ(taken, why);
 }
 
@@ -675,7 +675,7 @@ TEST_F(ShardReplicasTest, ACheckpointThatWaitsForAStepFailsWhenTheServerGoesDown
   const absl::Status why = absl::UnavailableError("down");
   absl::Status taken;
   on_wait_ = [&] {
-    shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+    shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
     shard_->StopWaiting(why);
   };
   Push(PushOf(1, 2), 1);
@@ -685,7 +685,7 @@ TEST_F(ShardReplicasTest, ACheckpointThatWaitsForAStepFailsWhenTheServerGoesDown
 TEST_F(ShardReplicasTest, ACheckpointFailsWhenTheServerGoesDown) {
   StartTraining(Sync(1));
   std::shared_ptr<const ShardCheckpoint> taken;
-  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
+  shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
   shard_->StopWaiting(absl::UnavailableError("down"));
   EXPECT_EQ(taken->elsewhere->Await().status(), absl::UnavailableError("down"));
 }
@@ -694,7 +694,7 @@ TEST_F(ShardReplicasTest, NobodyJoinsBeforeAllServersHaveLoadedTheCheckpoint) {
   StartTraining(Sync(1));
   Push(PushOf(1, 2), 1);
   std::shared_ptr<const ShardCheckpoint> taken;
-  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
+  shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
   Deliver();
   const Values parameters = ParametersOfBoth();
   std::vector<ReplicaReport> reports;
@@ -704,12 +704,12 @@ TEST_F(ShardReplicasTest, NobodyJoinsBeforeAllServersHaveLoadedTheCheckpoint) {
   WrittenLink link(replica);
   Shard next(Sync(1), clock_);
   next.Lead({&link});
-  ASSERT_THAT(next.Restore(*taken), IsOk());
+  ASSERT_THAT(next.durability().Restore(*taken), IsOk());
   Told<TensorSummary> told;
   next.Summarize({0, 0, 1}, told.Callback());
   EXPECT_THAT(told.answer.status(),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("server 1 of 2 has not loaded")));
-  next.BeginIncarnation({});
+  next.durability().BeginIncarnation({});
   EXPECT_EQ(next.Join(RequestOf("a"), nullptr).status(),
             absl::UnavailableError("server 1 of 2 has not loaded its part of the checkpoint yet"));
   ASSERT_EQ(reports.size(), 1u);
@@ -740,8 +740,8 @@ class ShardReplicasJournalTest : public ShardReplicasTest {
  protected:
   ShardReplicasJournalTest() {
     StartTraining(Sync(1));
-    shard_->TakeCheckpoint([&](const auto& checkpoint) { taken_ = *checkpoint; });
-    shard_->EnableJournal(&journal_);
+    shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken_ = *checkpoint; });
+    shard_->durability().EnableJournal(&journal_);
     for (const uint64_t sequence : {1, 2}) {
       Push(PushOf(sequence, static_cast<uint32_t>(sequence) + 1, sequence - 1), 1);
     }
@@ -754,12 +754,12 @@ class ShardReplicasJournalTest : public ShardReplicasTest {
         next_.OnReport(1, report);
       }
     });
-    next_.BeginRecovery();
-    EXPECT_THAT(next_.Restore(*taken_), IsOk());
+    next_.durability().BeginRecovery();
+    EXPECT_THAT(next_.durability().Restore(*taken_), IsOk());
   }
 
   absl::Status Replay(size_t step) {
-    return next_.Replay(journal_.steps[step].record, journal_.steps[step].sum,
+    return next_.durability().Replay(journal_.steps[step].record, journal_.steps[step].sum,
                         journal_.steps[step].rows);
   }
 
@@ -778,7 +778,7 @@ class ShardReplicasJournalTest : public ShardReplicasTest {
 };
 
 TEST_F(ShardReplicasJournalTest, MakesTheStepsAgainOnAllServers) {
-  const auto least = next_.AwaitLoaded();
+  const auto least = next_.durability().AwaitLoaded();
   ASSERT_THAT(least, IsOk());
   EXPECT_EQ(least->step, Step(2));
   EXPECT_EQ(least->server, 1u);
@@ -792,25 +792,25 @@ TEST_F(ShardReplicasJournalTest, MakesTheStepsAgainOnAllServers) {
 }
 
 TEST_F(ShardReplicasJournalTest, NobodyJoinsOrChangesAnythingUntilTheStepsAreMadeAgain) {
-  ASSERT_THAT(next_.AwaitLoaded(), IsOk());
+  ASSERT_THAT(next_.durability().AwaitLoaded(), IsOk());
   const absl::Status repeats = absl::UnavailableError("the servers restore their state; try again");
   EXPECT_EQ(next_.Join(RequestOf("a"), nullptr).status(), repeats);
   EXPECT_EQ(next_.SetLearningRate(1).status(), repeats);
   absl::Status taken;
-  next_.TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+  next_.durability().TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
   EXPECT_EQ(taken, repeats);
-  next_.BeginIncarnation({});
-  next_.TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+  next_.durability().BeginIncarnation({});
+  next_.durability().TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
   EXPECT_THAT(taken, IsOk());
   EXPECT_EQ(next_.Join(RequestOf("a"), nullptr).status(), repeats);
-  next_.EndRecovery();
+  next_.durability().EndRecovery();
   EXPECT_THAT(next_.Join(RequestOf("a"), nullptr).status(), IsOk());
 }
 
 TEST_F(ShardReplicasJournalTest, MakesNoStepAgainAfterItHasStoppedWaiting) {
   const absl::Status why = absl::UnavailableError("the server goes down");
   next_.StopWaiting(why);
-  EXPECT_EQ(next_.AwaitLoaded().status(), why);
+  EXPECT_EQ(next_.durability().AwaitLoaded().status(), why);
   EXPECT_EQ(Replay(0), why);
   EXPECT_EQ(next_.Describe().step, Step(0));
 }
@@ -823,7 +823,7 @@ TEST_F(ShardReplicasJournalTest, JournalsNoStepThatIsGivenUpBecauseAServerIsLost
 }
 
 TEST_F(ShardReplicasJournalTest, NoticesThatAStepComesOutWithOtherBits) {
-  ASSERT_THAT(next_.AwaitLoaded(), IsOk());
+  ASSERT_THAT(next_.durability().AwaitLoaded(), IsOk());
   journal_.steps[0].sum[0] += 1;
   EXPECT_THAT(Replay(0), HasCode(absl::StatusCode::kFailedPrecondition,
                                  HasSubstr("step 1 comes out with other bits")));

@@ -38,7 +38,7 @@ void RunFor(ShardWorld& world, absl::Duration duration) {
 
 TEST(WorkingServerTest, EvictsNobodyWhileItAppliesACompleteStep) {
   ShardWorld world(Evicting(Backup(1, 2)));
-  world.shard().SetStepListener([&world](Step) { RunFor(world, 3 * kWait); });
+  world.shard().durability().SetStepListener([&world](Step) { RunFor(world, 3 * kWait); });
   world.Start({"a", "b"});
   EXPECT_THAT(world.Push("a", 0, {2, 2, 2}), Applied(1));
   EXPECT_THAT(world.Heard("b"), IsEmpty());
@@ -50,7 +50,7 @@ TEST(WorkingServerTest, EvictsNobodyInSspWhileItApplies) {
   world.Start({"a", "b"});
   ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Applied(1));
   const TestPull held_up = world.GoOn("a");
-  world.shard().SetStepListener([&world](Step) { RunFor(world, 3 * kWait); });
+  world.shard().durability().SetStepListener([&world](Step) { RunFor(world, 3 * kWait); });
   EXPECT_THAT(world.Push("b", 1, {4, 4, 4}), Applied(2));
   EXPECT_TRUE(held_up.answered());
   EXPECT_THAT(world.Heard("a"), IsEmpty());

@@ -151,8 +151,8 @@ TEST(WatchTest, AServerThatContinuesKnowsTheLossesOfTheFirstSteps) {
   ShardOptions options = Sync(1);
   options.incarnation = Incarnation(2);
   ShardWorld second(options);
-  ASSERT_THAT(second.shard().Restore(*checkpoint), IsOk());
-  second.shard().BeginIncarnation({});
+  ASSERT_THAT(second.shard().durability().Restore(*checkpoint), IsOk());
+  second.shard().durability().BeginIncarnation({});
   ASSERT_THAT(second.Restart("a"), IsOk());
   for (int i = 0; i < 147; ++i) {
     PushHeader header = second.NextHeader("a", second.step());
@@ -197,7 +197,7 @@ TEST(StopOnDivergenceTest, AnAnswerThatTheJournalHoldsIsThatErrorWhenTheJournalE
   world.PushLosses(100, 2.3F);
   world.PushLosses(400, 0.3F);
   world.PushLosses(146, 7);
-  world.shard().EnableJournal(&journal);
+  world.shard().durability().EnableJournal(&journal);
   absl::StatusOr<PushOutcome> answer = absl::UnknownError("not told");
   PushHeader header = world.NextHeader("a", world.step());
   header.loss = 7;
@@ -206,7 +206,7 @@ TEST(StopOnDivergenceTest, AnAnswerThatTheJournalHoldsIsThatErrorWhenTheJournalE
   world.shard().FinishPush(std::move(push),
                            [&](absl::StatusOr<PushOutcome> told) { answer = std::move(told); });
   ASSERT_TRUE(world.Diverged());
-  world.shard().FailHeldAnswers(absl::UnavailableError("the end"));
+  world.shard().durability().FailHeldAnswers(absl::UnavailableError("the end"));
   EXPECT_THAT(answer, IsError(Reason::kDiverged, HasSubstr("training diverges")));
 }
 
@@ -237,7 +237,7 @@ void PrintTo(const TakenCheckpoint& taken, std::ostream* out) {
 class CheckpointLog {
  public:
   CheckpointLog(LearningWorld& world, uint64_t every) {
-    world.shard().TakeCheckpoints(every, [this](const auto& checkpoint) {
+    world.shard().durability().TakeCheckpoints(every, [this](const auto& checkpoint) {
       const Step since = (*checkpoint)->suspect_since.value_or(Step());
       taken_.push_back({(*checkpoint)->step.value(), since.value()});
     });

@@ -8,7 +8,7 @@ namespace sluice {
 
 std::shared_ptr<const ShardCheckpoint> CheckpointOf(Shard& shard) {
   std::shared_ptr<const ShardCheckpoint> checkpoint;
-  shard.TakeCheckpoint([&](const auto& taken) {
+  shard.durability().TakeCheckpoint([&](const auto& taken) {
     if (taken.ok()) checkpoint = *taken;
   });
   return checkpoint;

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// Never reports that a step is durable; a test calls Shard::OnDurable().
+// Never reports that a step is durable; a test calls DurabilityCalls::OnDurable().
 class RecordingJournal final : public StepJournal {
  public:
   void Append(const StepRecord& record, absl::Span<const float> sum,

@@ -585,9 +585,9 @@ TEST_F(ParameterClientTwinTest, CountsAPushOnceWhoseAnswerWasLost) {
 TEST_F(ParameterClientTwinTest, RepeatsAPushUntilTheServerCanWriteItsJournal) {
   int pauses = 0;
   twin_->OnAwaitRetry([&] {
-    if (++pauses == 3) world_.shard().SetJournalError(absl::OkStatus());
+    if (++pauses == 3) world_.shard().durability().SetJournalError(absl::OkStatus());
   });
-  world_.shard().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
+  world_.shard().durability().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
   EXPECT_THAT(a_->PushPull({1, 2, 3}), Round(1, Disposition::kApplied));
   EXPECT_EQ(pauses, 3);
   EXPECT_EQ(world_.shard().Describe().step, Step(1));
