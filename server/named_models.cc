@@ -137,6 +137,9 @@ bool NamedModels::AreOver() const {
   if (held_.use_count() > 1) return false;
   const bool all_count = options_.shard.launched == Launched::kAgain;
   absl::MutexLock lock(&mu_);
+  if (all_count && !models_.empty() && RealClock().Now() < begun_ + options_.shard.lease) {
+    return false;
+  }
   return std::all_of(models_.begin(), models_.end(), [all_count](const auto& model) {
     return HasEnded(*model.second.hosted) || !(all_count || model.second.used);
   });

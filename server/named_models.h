@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/trace/trace.h"
 #include "server/hosted_model.h"
 #include "server/rpc/model_parts.h"
@@ -51,8 +52,8 @@ class NamedModels final : public ModelFinder {
   // Whether a worker has joined one of them, or training of one is known to be over.
   bool AnyHasTrained() const;
   // Whether no training is under way, and nobody holds the job. Of models that were
-  // restored, those count that a worker has joined again; after a kill of this server within a
-  // launch, all do.
+  // restored, those count that a worker has joined again. In place of a server of the same launch
+  // that was killed, all do, and who held the job has the time of a lease to hold it again.
   bool AreOver() const;
 
   // Ends what training is left.
@@ -83,6 +84,7 @@ class NamedModels final : public ModelFinder {
 
   const ServerOptions options_;
   Trace* const trace_;
+  const absl::Time begun_ = RealClock().Now();
   std::shared_ptr<const int> held_ = std::make_shared<int>();  // HoldJob() returns copies
   mutable absl::Mutex mu_;
   std::string job_id_ ABSL_GUARDED_BY(mu_);

@@ -13,8 +13,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/attachment.h"
 
@@ -107,6 +110,15 @@ class Job {
   // or has destroyed its Jobs and their optimizers. A server that is too old, or whose job cannot
   // have several models, refuses that join.
   absl::StatusOr<Job> Model(const std::string& name) const;
+
+  // Gives `data` to all workers of the launch, and returns what each has given, in the order of
+  // their ranks: for what surrounds training, such as a mean of accuracies, or a choice of rank 0.
+  // At most 3 MiB of all together. All workers make the same calls in the same order, each in one
+  // thread. DEADLINE_EXCEEDED after `wait` names the ranks that are missing; the next call is for
+  // the same exchange then. UNAVAILABLE if the server is lost. FAILED_PRECONDITION in a worker that
+  // was started by hand, and has no rank.
+  absl::StatusOr<std::vector<std::string>> Gather(absl::string_view data,
+                                                  absl::Duration wait = absl::Minutes(10)) const;
 
   // How this process reaches the server, for Sluice's own clients. Lives as long as the job, also
   // if that is moved.

@@ -15,6 +15,7 @@
 #include "common/security/secret_file.h"
 #include "server/program/server_flags.h"
 #include "worker/connection/grpc/connection.h"
+#include "worker/connection/grpc/gather.h"
 #include "worker/connection/grpc/job_hold.h"
 #include "worker/job_flags.h"
 
@@ -189,6 +190,28 @@ absl::StatusOr<std::shared_ptr<const void>> WorkerContext::TakePart() const {
   const std::shared_ptr<const void> held = std::make_shared<int>();
   holder = held;
   return held;
+}
+
+absl::StatusOr<std::vector<std::string>> WorkerContext::Gather(absl::string_view data,
+                                                               absl::Duration wait) const {
+  if (!index_.has_value() || !workers_.has_value()) {
+    return absl::FailedPreconditionError(
+        "this process has no rank: it was started by hand, or serves; launch the workers with "
+        "mpirun or srun");
+  }
+  Gathering gathering;
+  {
+    absl::MutexLock lock(&part_->mu);
+    gathering.number = part_->gathered + 1;
+  }
+  gathering.rank = *index_;
+  gathering.size = *workers_;
+  gathering.nonce = nonce_;
+  gathering.data = data;
+  auto given = GatherOverGrpc(ConnectionOptions(), gathering, wait);
+  absl::MutexLock lock(&part_->mu);
+  if (given.ok()) part_->gathered = gathering.number;
+  return given;
 }
 
 absl::StatusOr<std::unique_ptr<ServerConnection>> WorkerContext::Connect() const {

@@ -9,10 +9,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -72,6 +74,13 @@ class WorkerContext {
   // the errors of Connect().
   absl::StatusOr<std::shared_ptr<const void>> TakePart() const;
 
+  // Gives `data` to all workers of the launch, and returns what each has given, in the order of
+  // their ranks. All make the same calls in the same order. DEADLINE_EXCEEDED after `wait` names
+  // those that are missing; the next call is for the same exchange then, as after any error.
+  // FAILED_PRECONDITION if this worker was started by hand. See GatherOverGrpc() for other errors.
+  absl::StatusOr<std::vector<std::string>> Gather(absl::string_view data,
+                                                  absl::Duration wait) const;
+
   // The request with which this worker joins; the caller fills in layout and optimizer.
   JoinRequest Identity(SessionRole role) const;
 
@@ -117,6 +126,7 @@ class WorkerContext {
     // By the model's name, empty if it has none.
     std::map<std::string, std::weak_ptr<const void>> holders ABSL_GUARDED_BY(mu);
     std::shared_ptr<const JobHold> hold ABSL_GUARDED_BY(mu);  // null without named models
+    uint64_t gathered ABSL_GUARDED_BY(mu) = 0;                // exchanges that are over
   };
 
   absl::Status TakeServer(const JobFlags& flags);

@@ -1,8 +1,11 @@
 #include "server/named_models.h"
 
+#include <grpcpp/grpcpp.h>
+
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 

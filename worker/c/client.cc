@@ -1,5 +1,6 @@
 #include "worker/c/client.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -125,6 +126,13 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
   calls_.client()->SetRunningMeans(means, model_.gradient.floats);
   thread_->Begin(
       [this, rows = next_.TakeRows(), samples, loss] { return calls_.Push(rows, samples, loss); });
+  return absl::OkStatus();
+}
+
+absl::Status sluice_client::BeginPullSlots() {
+  absl::Status ready = CheckJoined("sluice_pull_slots()");
+  if (!ready.ok()) return ready;
+  thread_->Begin([this] { return calls_.PullSlots(); });
   return absl::OkStatus();
 }
 
@@ -360,6 +368,21 @@ sluice_code sluice_push(sluice_client* client, uint32_t samples, const float* lo
   absl::optional<float> told;
   if (loss != nullptr) told = *loss;
   return sluice::CodeOf(client->BeginPush(samples, told));
+}
+
+sluice_code sluice_pull_slots(sluice_client* client) {
+  return sluice::CodeOf(client->BeginPullSlots());
+}
+
+size_t sluice_slots(const sluice_client* client, sluice_slot* slots, size_t count,
+                    uint64_t* optimizer_steps) {
+  const sluice::PulledSlots& pulled = client->slots();
+  const auto* values = reinterpret_cast<const float*>(pulled.bytes.data());
+  for (size_t i = 0; i < std::min(count, pulled.names.size()); ++i) {
+    slots[i] = {pulled.names[i].c_str(), values + i * client->elements()};
+  }
+  if (optimizer_steps != nullptr) *optimizer_steps = pulled.optimizer_steps;
+  return pulled.names.size();
 }
 
 sluice_code sluice_leave(sluice_client* client) { return sluice::CodeOf(client->BeginLeave()); }

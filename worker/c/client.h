@@ -41,6 +41,7 @@ struct sluice_client {
                          absl::FunctionRef<absl::Status(sluice::ClientModel&)> change);
   absl::Status BeginJoin();
   absl::Status BeginPush(uint32_t samples, absl::optional<float> loss);
+  absl::Status BeginPullSlots();
   absl::Status BeginLeave();
   absl::Status BeginAwaitEnd();
   absl::Status BeginReport(sluice::Results results);
@@ -66,6 +67,10 @@ struct sluice_client {
   const sluice_status& status() const { return status_; }
   // The numbers that sluice_earlier_launches() gives.
   const std::vector<uint64_t>& earlier_launches() const { return earlier_launches_; }
+
+  // What sluice_pull_slots() has brought, and the elements of each slot.
+  const sluice::PulledSlots& slots() const { return calls_.slots(); }
+  uint64_t elements() const { return model_.layout.size(); }
 
   // If the client is destroyed before it has left, it tells the server this reason.
   void SetFailure(const char* why) { failure_ = why; }

@@ -50,12 +50,20 @@ void ClientCalls::NoteComplete(const absl::Status& called, const ParameterClient
 }
 
 absl::Status ClientCalls::Push(RowGradients rows, uint32_t samples, absl::optional<float> loss) {
+  slots_ = {};
   if (!rows.empty()) client_->SetRows(std::move(rows));
   const SharedFloats gradient = {model_.gradient.floats, model_.gradient.owner};
   auto report = client_->PushPull(gradient, samples, loss, model_.parameters);
   if (report.ok()) round_ = *report;
   if (model_.has_one_buffer()) complete_ = report.ok();
   return report.status();
+}
+
+absl::Status ClientCalls::PullSlots() {
+  slots_ = {};
+  auto slots = client_->PullSlots();
+  if (slots.ok()) slots_ = *std::move(slots);
+  return slots.status();
 }
 
 ParameterClient* ClientCalls::row_client() const {

@@ -52,6 +52,7 @@ class ClientCalls {
   absl::Status Push(RowGradients rows, uint32_t samples, absl::optional<float> loss);
   absl::Status PullRows(const RowIds& rows, absl::Span<float> to);
   void PrefetchRows(const RowIds& rows);
+  absl::Status PullSlots();
   absl::Status Leave();
   absl::Status AwaitEnd();
   absl::Status Report(const Results& results);  // once, and only if observes()
@@ -65,6 +66,7 @@ class ClientCalls {
   // joined, and when it has left.
   ParameterClient* row_client() const;
   const RoundReport& round() const { return round_; }  // of the latest push
+  const PulledSlots& slots() const { return slots_; }  // until the next push
   sluice_status status() const;                        // of a worker that has joined
 
  private:
@@ -79,6 +81,7 @@ class ClientCalls {
   std::unique_ptr<ParameterClient> observer_;  // from AwaitEnd() to Report()
   std::map<uint32_t, RowPull> prefetched_;     // by table
   RoundReport round_;
+  PulledSlots slots_;
   absl::optional<Step> final_step_;  // after AwaitEnd()
   bool complete_ = true;             // the observer's parameters, and those in one buffer
   bool observed_ = false;            // the observer has pulled the parameters

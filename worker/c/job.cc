@@ -189,6 +189,23 @@ sluice_code sluice_job_model(const sluice_job* job, const char* name, sluice_job
   return SLUICE_OK;
 }
 
+sluice_code sluice_gather(const sluice_job* job, const void* data, size_t size, double seconds,
+                          sluice_gathered** gathered) {
+  return sluice::Guarded([&] {
+    auto given = job->job.Gather({static_cast<const char*>(data), size}, absl::Seconds(seconds));
+    if (given.ok()) *gathered = new sluice_gathered{*std::move(given)};
+    return given.status();
+  });
+}
+
+const void* sluice_gathered_data(const sluice_gathered* gathered, uint32_t rank, size_t* size) {
+  const bool is_there = rank < gathered->data.size();
+  *size = is_there ? gathered->data[rank].size() : 0;
+  return is_there ? gathered->data[rank].data() : nullptr;
+}
+
+void sluice_gathered_free(sluice_gathered* gathered) { delete gathered; }
+
 void sluice_job_free(sluice_job* job) { delete job; }
 
 sluice_code sluice_order(uint64_t size, uint64_t seed, uint64_t epoch, int64_t* order) {

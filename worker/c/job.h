@@ -6,7 +6,9 @@
 #include <memory>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/tensor/shared_floats.h"
@@ -18,6 +20,10 @@ struct sluice_job {
   explicit sluice_job(sluice::Job started) : job(std::move(started)) {}
 
   sluice::Job job;
+};
+
+struct sluice_gathered {
+  std::vector<std::string> data;  // of each rank
 };
 
 struct sluice_buffer {

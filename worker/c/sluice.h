@@ -76,6 +76,7 @@ SLUICE_API int sluice_report_error(const char* program);
 /* ---- Job ---- */
 
 typedef struct sluice_job sluice_job;
+typedef struct sluice_gathered sluice_gathered;
 
 /* Takes part in the launch. Under mpirun or srun, rank 0 becomes the server, and the others become
  * workers. With --sluice-servers=S, S - 1 further ranks serve, too. With --sluice-server=host:port
@@ -127,6 +128,25 @@ SLUICE_API sluice_code sluice_connect(const char* const* flags, size_t count, sl
  *   SLUICE_FAILED_PRECONDITION  this process serves */
 SLUICE_API sluice_code sluice_job_model(const sluice_job* job, const char* name,
                                         sluice_job** model);
+
+/* Gives bytes to all workers of the launch, and returns what each has given: for what surrounds
+ * training, such as a mean of accuracies, or a choice of rank 0. At most 3 MiB of all together. All
+ * workers make the same calls in the same order, each in one thread. `gathered` is freed by
+ * sluice_gathered_free().
+ *   SLUICE_DEADLINE_EXCEEDED    some workers have not come within `seconds`, at most 3,600; the
+ *                               message names them. The next call is for the same exchange: give
+ *                               the same bytes
+ *   SLUICE_UNAVAILABLE          the server is lost, or has ended
+ *   SLUICE_FAILED_PRECONDITION  this worker was started by hand, and has no rank */
+SLUICE_API sluice_code sluice_gather(const sluice_job* job, const void* data, size_t size,
+                                     double seconds, sluice_gathered** gathered);
+
+/* What the worker of that rank has given, and how many bytes that has. */
+SLUICE_API const void* sluice_gathered_data(const sluice_gathered* gathered, uint32_t rank,
+                                            size_t* size);
+
+/* NULL is allowed. */
+SLUICE_API void sluice_gathered_free(sluice_gathered* gathered);
 
 /* Every client and follower of the job must have been freed before. NULL is allowed. */
 SLUICE_API void sluice_job_free(sluice_job* job);
@@ -273,8 +293,8 @@ typedef int32_t (*sluice_load_model)(void* context, const void* bytes, uint64_t 
 SLUICE_API sluice_code sluice_set_model(sluice_client* client, sluice_save_model save,
                                         sluice_load_model load, void* context);
 
-/* What is begun with one of these five, or with sluice_pull_rows(), must be waited for before the
- * next is called, or the parameters or the gradient are used. */
+/* What is begun with one of these five, or with sluice_pull_rows() or sluice_pull_slots(), must be
+ * waited for before the next is called, or the parameters or the gradient are used. */
 
 /* Joins the job. If the job has no parameters yet, those in `parameters` become the job's;
  * otherwise the job's replace them. The gradient's buffer holds zeroes afterwards, unless it is
@@ -367,6 +387,24 @@ typedef struct {
  * After an error of a push, the parameters may be a mixture of two steps: do not use or save them.
  * The next push drops its gradient, and pulls. */
 SLUICE_API sluice_code sluice_wait(sluice_client* client, double seconds, sluice_round* round);
+
+typedef struct {
+  const char* name;    /* as PyTorch names it: "exp_avg" */
+  const float* values; /* one for each element of the vector */
+} sluice_slot;
+
+/* Begins to bring what the server's optimizer remembers of each element, of its latest step: for a
+ * program that saves the optimizer's state itself. Rows of tables are not in it. sluice_wait()
+ * waits.
+ *   SLUICE_INVALID_ARGUMENT  several servers have parts of it
+ *   SLUICE_UNIMPLEMENTED     the server is too old */
+SLUICE_API sluice_code sluice_pull_slots(sluice_client* client);
+
+/* Writes `count` of the slots that were brought to `slots`, and how many steps the optimizer has
+ * made, unless that is NULL. Returns how many slots there are. They are valid until the next
+ * sluice_push() or sluice_pull_slots(). */
+SLUICE_API size_t sluice_slots(const sluice_client* client, sluice_slot* slots, size_t count,
+                               uint64_t* optimizer_steps);
 
 /* Sends a part of the gradient of the next sluice_push() while the rest is still being computed.
  * Each element is sent once: another time is INVALID_ARGUMENT. It must not change until then:

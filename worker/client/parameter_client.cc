@@ -97,6 +97,25 @@ void ParameterClient::SetRunningMeans(const RunningMeans& means, absl::Span<floa
   running_means_ = told.empty() ? nullptr : std::make_shared<const RunningMeans>(std::move(told));
 }
 
+absl::StatusOr<PulledSlots> ParameterClient::PullSlots() {
+  if (session_.left()) {
+    return absl::FailedPreconditionError(
+        "the optimizer's state is pulled after this worker has left the job; pull it before");
+  }
+  for (int failures = 0;; ++failures) {
+    auto slots = session_.connection().PullSlots(session_.welcome().session,
+                                                 session_.request().layout.size());
+    if (slots.ok() || failures == kMaxRejoins) return slots;
+    if (IsLost(slots.status())) {
+      LOG(WARNING) << session_.worker() << " joins again: " << slots.status().message();
+      const absl::Status back = session_.Rejoin();
+      if (!back.ok()) return back;
+    } else if (!IsCorrupt(slots.status())) {
+      return slots;
+    }
+  }
+}
+
 absl::Status ParameterClient::Attach(Attachment attachment) {
   attachments_.push_back(std::move(attachment));
   const absl::Status sound = CheckAttachments(attachments_);

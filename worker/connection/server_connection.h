@@ -136,6 +136,14 @@ struct PulledState {
   uint64_t optimizer_steps = 0;  // see PullHeader
 };
 
+// What the server's optimizer remembers: each slot has a float for each element of the model.
+struct PulledSlots {
+  Step step;                     // of which they are
+  uint64_t optimizer_steps = 0;  // that the optimizer has made
+  std::vector<std::string> names = {};
+  std::string bytes = {};  // of the slots, one after the other
+};
+
 // Holds one session at a time. It is used by one thread at a time. Calls return the errors that
 // proto/sluice/v1/parameter_server.proto lists, or UNAVAILABLE if the server cannot be reached.
 class ServerConnection {
@@ -193,6 +201,13 @@ class ServerConnection {
   virtual absl::Status OfferState(SessionId /*session*/,
                                   const absl::StatusOr<std::string>& /*bytes*/) {
     return absl::UnimplementedError("this connection carries no model");
+  }
+
+  // Returns the slots of the server's optimizer, of the latest step of a model of so many elements.
+  // BAD_ARGUMENT if several servers have parts of them; CORRUPT_CHUNK if they were damaged on their
+  // way.
+  virtual absl::StatusOr<PulledSlots> PullSlots(SessionId /*session*/, uint64_t /*elements*/) {
+    return absl::UnimplementedError("this connection carries no slots");
   }
 
   // Starts to push a gradient of `elements` elements, and of these rows, which are sent at once:

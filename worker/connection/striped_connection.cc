@@ -101,6 +101,11 @@ class StripedConnection final : public ServerConnection {
     return servers_.first().OfferState(session, bytes);
   }
 
+  // The first server refuses it.
+  absl::StatusOr<PulledSlots> PullSlots(SessionId session, uint64_t elements) override {
+    return servers_.first().PullSlots(session, elements);
+  }
+
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
     if (servers_.count() == 1) return servers_.first().StartPush(header, elements, batch, rows);

@@ -162,6 +162,10 @@ class GrpcConnection final : public ServerConnection {
     return OfferStateOverGrpc(*streams_, session, bytes, metadata_);
   }
 
+  absl::StatusOr<PulledSlots> PullSlots(SessionId session, uint64_t elements) override {
+    return PullSlotsOverGrpc(*streams_, session, elements, metadata_);
+  }
+
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch, const RowGradients& rows) override {
     return StartGrpcPush(*streams_, header, elements, batch, rows,

@@ -17,8 +17,10 @@ constexpr char kOfferConstants[] = "/sluice.v1.ParameterServer/OfferConstants";
 constexpr char kPullConstants[] = "/sluice.v1.ParameterServer/PullConstants";
 constexpr char kPullState[] = "/sluice.v1.ParameterServer/PullState";
 constexpr char kOfferState[] = "/sluice.v1.ParameterServer/OfferState";
+constexpr char kPullSlots[] = "/sluice.v1.ParameterServer/PullSlots";
 
-constexpr size_t kBytesOfPart = kChunkElements * sizeof(float);
+constexpr uint64_t kMostSlots = 16;  // no optimizer has so many
+
 constexpr uint64_t kAnySize = uint64_t{1} << 63;
 // Another worker offers it after its batch, and its size is not known. A server that is gone ends
 // the call earlier.
@@ -170,6 +172,33 @@ absl::Status OfferStateOverGrpc(grpc::GenericStub& stub, SessionId session,
   open = open && WriteParts(message, model, stream);
   if (open) stream.EndWrites();
   return ReadAnswer<v1::OfferStateResponse>("OfferState", stream).status();
+}
+
+absl::StatusOr<PulledSlots> PullSlotsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                              uint64_t elements, const CallMetadata& metadata) {
+  const uint64_t slot_bytes = elements * sizeof(float);
+  GrpcStream stream(stub, kPullSlots, TimeoutOf(kMostSlots * slot_bytes), metadata);
+  v1::PullSlotsRequest request;
+  request.set_session(session.value());
+  stream.Write(EncodeMessage(request), Follows::kNothing);
+  PulledSlots pulled;
+  v1::PullSlotsResponse first;
+  const absl::Status read =
+      ReadParts("PullSlots", stream, kMostSlots * slot_bytes, &first, &pulled.bytes);
+  if (!read.ok()) return read;
+  pulled.step = Step(first.step());
+  pulled.optimizer_steps = first.optimizer_steps();
+  pulled.names = {first.names().begin(), first.names().end()};
+  const auto slots = static_cast<uint64_t>(first.names_size());
+  if (pulled.bytes.size() != slots * slot_bytes || first.checksums_size() != first.names_size()) {
+    return UnexpectedMessage("PullSlots", "whole slots");
+  }
+  for (int i = 0; i < first.names_size(); ++i) {
+    const auto slot = absl::string_view(pulled.bytes).substr(i * slot_bytes, slot_bytes);
+    if (Checksum(slot) == first.checksums(i)) continue;
+    return MakeError(Reason::kCorruptChunk, "the optimizer's state was damaged on its way");
+  }
+  return pulled;
 }
 
 }  // namespace sluice

@@ -1,4 +1,5 @@
-// What workers offer over gRPC: initial parameters, constants, and their models.
+// What workers offer over gRPC: initial parameters, constants, and their models. And what they take
+// that is neither parameters nor rows.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_OFFER_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_OFFER_H_
@@ -36,6 +37,10 @@ absl::StatusOr<PulledState> PullStateOverGrpc(grpc::GenericStub& stub, SessionId
 absl::Status OfferStateOverGrpc(grpc::GenericStub& stub, SessionId session,
                                 const absl::StatusOr<std::string>& bytes,
                                 const CallMetadata& metadata);
+
+// See ServerConnection::PullSlots().
+absl::StatusOr<PulledSlots> PullSlotsOverGrpc(grpc::GenericStub& stub, SessionId session,
+                                              uint64_t elements, const CallMetadata& metadata);
 
 }  // namespace sluice
 

@@ -78,6 +78,10 @@ class Followed(ctypes.Structure):
                 ("constants_written", ctypes.c_uint64)]
 
 
+class Slot(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("values", ctypes.c_void_p)]
+
+
 class SavedRows(ctypes.Structure):
     _fields_ = [("ids", ctypes.c_void_p), ("rows", ctypes.c_void_p), ("count", ctypes.c_size_t), ("width", ctypes.c_uint32)]
 
@@ -102,6 +106,10 @@ _FUNCTIONS = {
     "sluice_job_rank": (ctypes.c_int32, [_HANDLE]),
     "sluice_job_size": (ctypes.c_int32, [_HANDLE]),
     "sluice_job_model": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
+    "sluice_gather": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_double,
+                                       ctypes.POINTER(_HANDLE)]),
+    "sluice_gathered_data": (ctypes.c_void_p, [_HANDLE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_size_t)]),
+    "sluice_gathered_free": (None, [_HANDLE]),
     "sluice_job_free": (None, [_HANDLE]),
     "sluice_buffer_create": (_HANDLE, [ctypes.c_uint64]),
     "sluice_buffer_floats": (ctypes.c_void_p, [_HANDLE]),
@@ -124,6 +132,8 @@ _FUNCTIONS = {
                                        ctypes.c_size_t]),
     "sluice_wait": (ctypes.c_int32, [_HANDLE, ctypes.c_double, ctypes.POINTER(Round)]),
     "sluice_send_early": (ctypes.c_int32, [_HANDLE, ctypes.c_uint64, ctypes.c_uint64]),
+    "sluice_pull_slots": (ctypes.c_int32, [_HANDLE]),
+    "sluice_slots": (ctypes.c_size_t, [_HANDLE, ctypes.POINTER(Slot), ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint64)]),
     "sluice_give_up_early": (ctypes.c_int32, [_HANDLE]),
     "sluice_attach": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
     "sluice_set_tables": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Table), ctypes.c_size_t]),

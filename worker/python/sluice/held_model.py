@@ -1,15 +1,13 @@
 """A model that the workers step, and the server does not have: what a worker hands to one that comes late."""
 
 import ctypes
-import io
-import json
 import logging
 import warnings
 from typing import Any, List, Optional
 
 import torch
 
-from sluice import _library
+from sluice import _library, plain_data
 from sluice.errors import ModelError
 from sluice.model import FlatModel
 
@@ -21,8 +19,7 @@ _SCHEDULED = {"params", "lr", "initial_lr", "max_lr", "min_lr", "momentum", "bas
 class HeldModel:
     """Writes the model for the library, and takes that of another worker.
 
-    The bytes are those of torch.save(): the parameters, and the state of the optimizer's state_dict(). They are read as
-    data, and run no program: tensors with weights_only, which PyTorch 1.13 has for little else, and the rest as JSON.
+    It has the parameters, and the state of the optimizer's state_dict(), as plain_data.
 
     Attributes:
       save, load: the functions for sluice_set_model(). A thread of the library calls them, and gets the interpreter's
@@ -42,13 +39,9 @@ class HeldModel:
 
     def _save(self, _context: Optional[int], to: Any, size: Any) -> int:
         try:
-            tensors: List[torch.Tensor] = []
             whole = self._optimizer.state_dict()
-            plain = _plain({"parameters": [parameter.detach() for parameter in self._parameters()],
-                            "state": whole["state"], "groups": whole["param_groups"]}, tensors)
-            content = io.BytesIO()
-            torch.save({"json": json.dumps(plain), "tensors": tensors}, content)
-            self._written = content.getvalue()
+            self._written = plain_data.to_bytes({"parameters": self._parameters(), "state": whole["state"],
+                                                 "groups": whole["param_groups"]})
         except BaseException as error:  # pylint: disable=broad-except
             logging.getLogger("sluice").warning("%s", error)  # it is the other worker's, and not this one's
             return 1
@@ -78,9 +71,9 @@ class HeldModel:
             return
         self._checked = True
         try:
-            _plain(self._optimizer.state_dict(), [])
-        except ModelError as error:
-            warnings.warn(str(error))
+            plain_data.check(self._optimizer.state_dict())
+        except TypeError as error:
+            warnings.warn(f"the optimizer's state_dict() cannot be handed to a worker that comes late: {error}")
 
     def forget(self) -> None:
         """Frees what was written for the library, which has read it."""
@@ -94,8 +87,7 @@ class HeldModel:
         if self._others is None:
             return False
         try:
-            file = torch.load(io.BytesIO(self._others), weights_only=True, map_location="cpu")
-            saved = _whole(json.loads(file["json"]), file["tensors"])
+            saved = plain_data.from_bytes(self._others)
         except Exception as error:
             raise ModelError(f"the model of another worker cannot be read ({type(error).__name__}: {error}); start all workers "
                              "with one version of the program") from error
@@ -118,29 +110,3 @@ class HeldModel:
         self._others = None
         return True
 
-
-def _plain(value: Any, tensors: List[torch.Tensor]) -> Any:
-    """Returns JSON's form of a value, whose tensors it adds to `tensors`. Of what JSON lacks, it is a list: a name first."""
-    if isinstance(value, torch.Tensor):
-        tensors.append(value)
-        return ["tensor", len(tensors) - 1]
-    if isinstance(value, dict):
-        return ["dict", *([_plain(key, tensors), _plain(entry, tensors)] for key, entry in value.items())]
-    if isinstance(value, (list, tuple)):
-        return ["list" if isinstance(value, list) else "tuple", *(_plain(entry, tensors) for entry in value)]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise ModelError(f"the optimizer's state_dict() has a {type(value).__name__}, which cannot be handed to a worker that "
-                     "comes late; expected tensors, numbers, texts, and lists, tuples and dictionaries of those")
-
-
-def _whole(plain: Any, tensors: List[torch.Tensor]) -> Any:
-    if not isinstance(plain, list):
-        return plain
-    name, *entries = plain
-    if name == "tensor":
-        return tensors[entries[0]]
-    if name == "dict":
-        return {_whole(key, tensors): _whole(entry, tensors) for key, entry in entries}
-    values = [_whole(entry, tensors) for entry in entries]
-    return values if name == "list" else tuple(values)

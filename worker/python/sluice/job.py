@@ -8,10 +8,14 @@ import signal
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Union
 
 from sluice import _ending, _library
 from sluice._library import library
+
+if TYPE_CHECKING:
+    import torch
+    from sluice.exchange import Exchange
 
 # Of a flag: True and False switch it on and off, and None leaves it out.
 Setting = Union[str, int, float, bool, "os.PathLike[str]", None]
@@ -159,6 +163,39 @@ class Job:
                     optimizer.leave()
         finally:
             self._run, self._optimizers = None, []
+
+    def all_reduce(self, tensor: "torch.Tensor", op: str = "sum", timeout: float = 600) -> "torch.Tensor":
+        """Makes `tensor` the sum of all workers' tensors, element by element, and returns it: for a mean of accuracies.
+
+        Called by all workers of the launch, with tensors of one size and type, in one order with broadcast() and barrier().
+        All get the same bits. At most 64 MiB.
+
+        Args:
+          op: "sum", "mean", "min" or "max".
+          timeout: seconds to wait for the others.
+
+        Raises:
+          ValueError: an argument is wrong, the tensors differ, or this process has no rank.
+          RemoteError: some workers have not come in time, which it names; or the server has gone.
+        """
+        return self._exchange().all_reduce(tensor, op, timeout)
+
+    def broadcast(self, value: Any = None, root: int = 0, timeout: float = 600) -> Any:
+        """Returns the value that worker `root` has given; what the others give does not matter.
+
+        A value consists of tensors, numbers, texts, bytes, and lists, tuples and dictionaries of those; else TypeError, in
+        all workers. At most 64 MiB. The rest is as all_reduce().
+        """
+        return self._exchange().broadcast(value, root, timeout)
+
+    def barrier(self, timeout: float = 600) -> None:
+        """Returns when all workers of the launch have called it. The rest is as all_reduce()."""
+        self._exchange().barrier(timeout)
+
+    def _exchange(self) -> "Exchange":
+        check_not_forked()
+        from sluice.exchange import Exchange  # pylint: disable=import-outside-toplevel  # of PyTorch, which a server lacks
+        return Exchange(self._handle, self.rank, self.size)
 
     def _handle_of(self, model: str) -> ctypes.c_void_p:
         """Returns the handle of the model of that name, as model_name() returns it."""

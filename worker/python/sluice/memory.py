@@ -1,5 +1,7 @@
 """Tensors whose memory the library reads and writes. Their types do not depend on PyTorch's defaults."""
 
+import ctypes
+
 import torch
 
 
@@ -11,6 +13,13 @@ def floats(*shape: int) -> torch.Tensor:
 def whole_numbers(*shape: int) -> torch.Tensor:
     """Returns zeros of int64 in the CPU's memory."""
     return torch.zeros(shape, dtype=torch.int64, device="cpu")
+
+
+def view_of(address: int, size: int) -> torch.Tensor:
+    """Returns a tensor of float32, [size], of memory that the library keeps as long as it is used."""
+    if size == 0:  # frombuffer() takes no memory without elements
+        return floats(0)
+    return torch.frombuffer((ctypes.c_float * size).from_address(address), dtype=torch.float32)
 
 
 def address_of(tensor: torch.Tensor, dtype: torch.dtype, *shape: int) -> int:

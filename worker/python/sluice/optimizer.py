@@ -15,13 +15,14 @@ from torch.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from sluice import _ending, _library, memory
 from sluice._library import library
 from sluice.embedding import RemoteEmbedding, embeddings_of
-from sluice.errors import DivergedError, ModelError, RemoteError
+from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
 from sluice.job import Job, check_not_forked, forked, model_name
 from sluice.batch_norms import BatchNorms
 from sluice.constants import Constants, named_constants
 from sluice.held_model import HeldModel
 from sluice.model import FlatModel, Named, named_statistics
 from sluice.module_watch import ModuleWatch
+from sluice.server_state import state_dict_of
 
 _CHUNK = 1 << 18  # elements: what is sent early is as large as the library's own chunks
 
@@ -266,14 +267,23 @@ class DistributedOptimizer(torch.optim.Optimizer):
         raise ModelError("parameters were added after DistributedOptimizer was made; add them to the optimizer before")
 
     def state_dict(self) -> Dict[str, Any]:
-        """Returns PyTorch's, if the workers step. Else it has the groups' options only: the state is on the server, which
-        saves it (--checkpoint-dir)."""
+        """Returns PyTorch's. If the server steps, its state is brought from there: that of its latest step, which in sync is
+        the model's. What it remembers of embeddings' rows is not in it.
+
+        The server cannot give it if there are several, or when this worker has left. Then a warning says so, and the
+        result has the groups' options only.
+        """
         self.wait()
         if not self._local_steps and self._held is None:
-            warnings.warn("the optimizer's state is on the server, and state_dict() has only its options; start the server "
-                          "with --checkpoint-dir, which saves the state, or give where=\"worker\"", stacklevel=2)
-        options: Dict[str, Any] = self._inner.state_dict()
-        return options
+            try:
+                return state_dict_of(self._inner, self._flat, *self._client.pull_slots())
+            except RemoteError as error:
+                if isinstance(error, ServerGoneError):
+                    raise
+                warnings.warn(f"state_dict() has only the optimizer's options: {error}; a server that was started with "
+                              "--checkpoint-dir saves its state", stacklevel=2)
+        own: Dict[str, Any] = self._inner.state_dict()
+        return own
 
     def load_state_dict(self, state_dict: Any) -> None:
         """Loads one of PyTorch, in all workers, if they step, also with local steps."""
@@ -282,7 +292,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._inner.load_state_dict(state_dict)
             return
         raise ModelError("the optimizer's state is on the server; start the server with --checkpoint-dir, and it goes on "
-                         "where it was, or give where=\"worker\"")
+                         "where it was, or load into PyTorch's optimizer before DistributedOptimizer takes it")
 
     def _groups(self, parameters: Named) -> Tuple[Groups, List[Optional[int]]]:
         """Returns the options of all groups but the first, by the names of their parameters; and the server's number of
@@ -849,6 +859,15 @@ class _Client:
 
     def set_clip_norm(self, norm: float) -> None:
         _library.check(library.sluice_set_clip_norm(self.handle, norm))
+
+    def pull_slots(self) -> Tuple[Dict[str, torch.Tensor], int]:
+        """Returns what the server's optimizer remembers, by names, and how many steps it has made. The vectors are valid
+        until the next push."""
+        self.call(library.sluice_pull_slots)
+        steps = ctypes.c_uint64()
+        slots = (_library.Slot * library.sluice_slots(self.handle, None, 0, ctypes.byref(steps)))()
+        library.sluice_slots(self.handle, slots, len(slots), None)
+        return {slot.name.decode(): memory.view_of(slot.values, self._flat.size) for slot in slots}, steps.value
 
     def set_tables(self, tables: List[_library.Table]) -> None:
         _library.check(library.sluice_set_tables(self.handle, (_library.Table * len(tables))(*tables), len(tables)))

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""What surrounds training: the state of the server's optimizer, and exchanges between the workers of a launch."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "testing")]
+# pylint: disable=wrong-import-position
+import recorded_tests  # noqa: E402
+from python_test import PYTHON, launch, started  # noqa: E402
+
+PROGRAM = [PYTHON, os.path.join(HERE, "around_training.py")]
+SERVER = os.path.abspath("server/sluice_server")
+
+
+class AroundTrainingTest(unittest.TestCase):
+    def play(self, workers, *words):
+        ended = launch(workers + 1, [*PROGRAM, *words])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        return ended.stdout
+
+    def goes_on(self, name, entries):
+        with tempfile.TemporaryDirectory() as folder:
+            snapshot = os.path.join(folder, "snapshot.pt")
+            said = self.play(2, "brings_the_state", name, snapshot)
+            self.assertEqual(said.count(f"equal {entries}\n"), 2, said)
+            said = self.play(2, "goes_on_from_the_state", name, snapshot)
+            differences = [float(line.split()[1]) for line in said.splitlines() if line.startswith("difference")]
+            self.assertEqual(len(differences), 2, said)
+            self.assertLess(max(differences), 2e-6, said)
+
+    def test_the_state_of_sgd_is_that_of_pytorch(self):
+        self.goes_on("sgd", 5)
+        self.goes_on("momentum", 5)
+
+    def test_the_state_of_adam_is_that_of_pytorch(self):
+        self.goes_on("adam", 5)
+        self.goes_on("adamw", 5)
+
+    def test_the_state_of_adagrad_and_rmsprop_is_that_of_pytorch(self):
+        self.goes_on("adagrad", 5)
+        self.goes_on("rmsprop", 5)
+
+    def test_a_state_that_cannot_be_brought_is_told(self):
+        self.assertIn("told state_dict() has only the optimizer's options: the state of the optimizer lies on 2 servers",
+                      self.play(1, "has_no_state", "--sluice-servers=2"))
+        self.assertIn("after this worker has left", self.play(1, "has_no_state", "left"))
+
+    def test_tensors_of_all_workers_are_reduced(self):
+        self.assertEqual(self.play(3, "reduces").count("reduced"), 3)
+        self.assertEqual(self.play(1, "reduces").count("reduced"), 1)
+
+    def test_a_value_of_one_worker_is_everybodys(self):
+        self.assertEqual(self.play(2, "broadcasts").count("sent"), 2)
+
+    def test_a_barrier_waits_for_all(self):
+        self.assertIn("waited 0 True", self.play(2, "meets"))
+
+    def test_who_is_missing_is_named(self):
+        self.assertIn("named", self.play(2, "misses_one"))
+
+    def test_a_worker_without_a_rank_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            address = f"unix:{folder}/server"
+            server = started([SERVER, f"--listen={address}", "--workers=1"])
+            self.addCleanup(server.communicate)
+            self.addCleanup(server.kill)
+            worker = started([*PROGRAM, "is_alone", f"--sluice-server={address}"])
+            said, error = worker.communicate(timeout=60)
+            self.assertIn("alone", said, error)
+
+    def test_exchanges_go_on_beside_several_models(self):
+        self.assertEqual(self.play(2, "has_several_models").count("done"), 2)
+
+
+if __name__ == "__main__":
+    recorded_tests.main()

@@ -1,0 +1,137 @@
+"""What surrounds training: the workers of a launch exchange tensors, objects and a moment, over the job's server."""
+
+import ctypes
+import time
+from typing import Any, List, Optional
+
+import torch
+
+from sluice import _library, plain_data
+from sluice._library import library
+from sluice.errors import RemoteError
+
+_MOST_BYTES = 64 << 20  # of a tensor or an object
+_AT_ONCE = 3 << 20  # bytes that the server takes of all workers together
+_SLICE = 1.0  # seconds of a call, after which Python handles signals
+_DEADLINE_EXCEEDED = 4
+_REDUCTIONS = ("sum", "mean", "min", "max")
+
+
+class Exchange:
+    """The exchanges of this worker. All workers make the same calls in the same order, each in one thread."""
+
+    def __init__(self, handle: ctypes.c_void_p, rank: Optional[int], size: Optional[int]) -> None:
+        self._handle = handle
+        self._rank = rank
+        self._size = size
+
+    def all_reduce(self, tensor: torch.Tensor, op: str, timeout: float) -> torch.Tensor:
+        if op not in _REDUCTIONS:
+            raise ValueError(f"op is {op!r}, expected one of {', '.join(_REDUCTIONS)}")
+        if op == "mean" and not tensor.dtype.is_floating_point:
+            raise ValueError(f"the mean of {tensor.dtype} is none of {tensor.dtype}; give real numbers, or take the sum")
+        size = self._check_size(tensor.numel() * tensor.element_size(), "the tensor")
+        own = tensor.detach().to("cpu", copy=True).contiguous().reshape(-1)
+        step = max(1, _AT_ONCE // size // max(1, own.element_size()))
+        for begin in range(0, max(1, own.numel()), step):
+            pieces = [_tensor_of(data, own.dtype) for data in self._gather(_bytes_of(own[begin:begin + step]), timeout)]
+            _check_alike(pieces)
+            own[begin:begin + step] = _reduced(pieces, op)
+        with torch.no_grad():
+            tensor.copy_(own.reshape(tensor.shape))
+        return tensor
+
+    def broadcast(self, value: Any, root: int, timeout: float) -> Any:
+        size = self._check_size(0, "")
+        if not 0 <= root < size:
+            raise ValueError(f"root is {root}, expected a rank from 0 to {size - 1}")
+        sends = self._rank == root
+        data = _saved(value) if sends else b""
+        first = self._gather(len(data).to_bytes(8, "little") if sends else b"", timeout)[root]
+        received = bytearray()
+        for begin in range(0, int.from_bytes(first, "little"), _AT_ONCE):
+            received += self._gather(data[begin:begin + _AT_ONCE], timeout)[root]
+        return _loaded(bytes(received))
+
+    def barrier(self, timeout: float) -> None:
+        self._check_size(0, "")
+        self._gather(b"", timeout)
+
+    def _check_size(self, size: int, what: str) -> int:
+        if self._size is None:
+            raise ValueError("this process has no rank: it was started by hand, or serves; launch the workers with mpirun or "
+                             "srun")
+        if size > _MOST_BYTES:
+            raise ValueError(f"{what} has {size} bytes, and an exchange at most {_MOST_BYTES}; what is as large as a model "
+                             "belongs to the model")
+        return self._size
+
+    def _gather(self, data: bytes, timeout: float) -> List[bytes]:
+        """Returns what all have given. RemoteError names who is missing after `timeout` seconds."""
+        until = time.monotonic() + timeout
+        while True:
+            gathered = ctypes.c_void_p()
+            left = until - time.monotonic()
+            code = library.sluice_gather(self._handle, data, len(data), min(_SLICE, max(0.0, left)), ctypes.byref(gathered))
+            if code == _library.OK:
+                break
+            error = _library.last_error(code)
+            if code != _DEADLINE_EXCEEDED:
+                raise error
+            if left <= _SLICE:
+                raise RemoteError(f"no exchange within {timeout:g} s: {error}; let all workers make the same calls", code)
+        try:
+            return [_data_of(gathered, rank) for rank in range(self._size or 0)]
+        finally:
+            library.sluice_gathered_free(gathered)
+
+
+def _data_of(gathered: ctypes.c_void_p, rank: int) -> bytes:
+    size = ctypes.c_size_t()
+    address = library.sluice_gathered_data(gathered, rank, ctypes.byref(size))
+    return ctypes.string_at(address, size.value) if size.value else b""
+
+
+def _check_alike(pieces: List[torch.Tensor]) -> None:
+    sizes = [piece.numel() for piece in pieces]
+    if len(set(sizes)) > 1:
+        raise ValueError(f"the workers' tensors have different sizes: {sizes} elements, by rank")
+
+
+def _reduced(pieces: List[torch.Tensor], op: str) -> torch.Tensor:
+    """In the order of ranks, so that all workers get the same bits."""
+    result = pieces[0]
+    for piece in pieces[1:]:
+        if op == "min":
+            result = torch.minimum(result, piece)
+        elif op == "max":
+            result = torch.maximum(result, piece)
+        else:
+            result = result + piece
+    return result / len(pieces) if op == "mean" else result
+
+
+def _saved(value: Any) -> bytes:
+    """Returns the value as bytes; or why it has none, which the other workers are told, too."""
+    try:
+        data = plain_data.to_bytes(value)
+    except TypeError as error:
+        return b"1" + str(error).encode()
+    if len(data) > _MOST_BYTES:
+        return f"1the value has {len(data)} bytes, and an exchange at most {_MOST_BYTES}".encode()
+    return b"0" + data
+
+
+def _loaded(data: bytes) -> Any:
+    if data[:1] == b"1":
+        raise TypeError(data[1:].decode())
+    return plain_data.from_bytes(data[1:])
+
+
+def _bytes_of(values: torch.Tensor) -> bytes:
+    data: bytes = values.view(torch.uint8).numpy().tobytes() if values.numel() else b""
+    return data
+
+
+def _tensor_of(data: bytes, dtype: torch.dtype) -> torch.Tensor:
+    return torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)

@@ -1,0 +1,62 @@
+"""Values as bytes that a process may take from another one: reading them runs no program."""
+
+import io
+import json
+from typing import Any, List
+
+import torch
+
+
+def to_bytes(value: Any) -> bytes:
+    """Returns a value of tensors, numbers, texts, bytes, and lists, tuples and dictionaries of those, as bytes.
+
+    Raises TypeError of another type.
+    """
+    tensors: List[torch.Tensor] = []
+    plain = _plain(value, tensors)
+    content = io.BytesIO()
+    torch.save({"json": json.dumps(plain), "tensors": tensors}, content)
+    return content.getvalue()
+
+
+def from_bytes(data: bytes) -> Any:
+    """Returns the value. Its tensors are on the CPU. Raises what torch.load() and json raise of other bytes."""
+    # PyTorch 1.13 has weights_only for tensors, and for little else.
+    file = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+    return _whole(json.loads(file["json"]), file["tensors"])
+
+
+def check(value: Any) -> None:
+    """Raises TypeError if the value cannot be written."""
+    _plain(value, [])
+
+
+def _plain(value: Any, tensors: List[torch.Tensor]) -> Any:
+    """Returns JSON's form of a value, whose tensors it adds to `tensors`. Of what JSON lacks, it is a list: a name first."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value.detach())
+        return ["tensor", len(tensors) - 1]
+    if isinstance(value, dict):
+        return ["dict", *([_plain(key, tensors), _plain(entry, tensors)] for key, entry in value.items())]
+    if isinstance(value, (list, tuple)):
+        return ["list" if isinstance(value, list) else "tuple", *(_plain(entry, tensors) for entry in value)]
+    if isinstance(value, bytes):
+        return ["bytes", value.hex()]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a {type(value).__name__} cannot be handed to another worker; expected tensors, numbers, texts, bytes, and "
+                    "lists, tuples and dictionaries of those")
+
+
+def _whole(plain: Any, tensors: List[torch.Tensor]) -> Any:
+    if not isinstance(plain, list):
+        return plain
+    name, *entries = plain
+    if name == "tensor":
+        return tensors[entries[0]]
+    if name == "bytes":
+        return bytes.fromhex(entries[0])
+    if name == "dict":
+        return {_whole(key, tensors): _whole(entry, tensors) for key, entry in entries}
+    values = [_whole(entry, tensors) for entry in entries]
+    return values if name == "list" else tuple(values)
