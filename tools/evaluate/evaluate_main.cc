@@ -105,9 +105,10 @@ absl::StatusOr<std::unique_ptr<ParameterSource>> MakeSource(const EvaluateFlags&
     return MakeDirectorySource(options);
   }
   auto started = Job::Start(flags.job);
-  if (started.ok() && !flags.name.empty()) started = started->Model(flags.name);
   if (!started.ok()) return started.status();
-  job->emplace(*std::move(started));
+  auto of_model = flags.name.empty() ? std::move(started) : started->Model(flags.name);
+  if (!of_model.ok()) return of_model.status();
+  job->emplace(*std::move(of_model));
   return MakeServerSource(**job, flags.directory.every, flags.patience(), model);
 }
 

@@ -153,7 +153,9 @@ static int Misuse(sluice_job* job, int argc, char** argv, float* parameters,
   if (sluice_job_model(job, "two words", &other) != SLUICE_INVALID_ARGUMENT) return 10;
   printf("model name: %s\n", sluice_error_message());
   if (sluice_job_model(job, "critic", &other) != SLUICE_OK) return Fail("model");
-  if (sluice_job_rank(other) != sluice_job_rank(job) || sluice_job_size(other) != 1) return 10;
+  if (sluice_job_rank(other) != sluice_job_rank(job) ||
+      sluice_job_size(other) != sluice_job_size(job))
+    return 10;
   sluice_job_free(other);
   if (sluice_serve(job) != 1) return 10;
   return 0;
