@@ -129,25 +129,21 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
   return absl::OkStatus();
 }
 
-absl::Status sluice_client::BeginPullSlots() {
-  absl::Status ready = CheckJoined("sluice_pull_slots()");
+absl::Status sluice_client::Begin(absl::string_view call, absl::Status (ClientCalls::*what)()) {
+  absl::Status ready = CheckJoined(call);
   if (!ready.ok()) return ready;
-  thread_->Begin([this] { return calls_.PullSlots(); });
+  thread_->Begin([this, what] { return (calls_.*what)(); });
   return absl::OkStatus();
 }
 
-absl::Status sluice_client::BeginLeave() {
-  absl::Status ready = CheckJoined("sluice_leave()");
-  if (!ready.ok()) return ready;
-  thread_->Begin([this] { return calls_.Leave(); });
-  return absl::OkStatus();
-}
-
-absl::Status sluice_client::BeginAwaitEnd() {
-  absl::Status ready = CheckJoined("sluice_await_end()");
-  if (!ready.ok()) return ready;
-  thread_->Begin([this] { return calls_.AwaitEnd(); });
-  return absl::OkStatus();
+size_t sluice_client::Slots(absl::Span<sluice_slot> slots, uint64_t* optimizer_steps) const {
+  const sluice::PulledSlots& pulled = calls_.slots();
+  const auto* const values = reinterpret_cast<const float*>(pulled.bytes.data());
+  for (size_t i = 0; i < std::min(slots.size(), pulled.names.size()); ++i) {
+    slots[i] = {pulled.names[i].c_str(), values + i * model_.layout.size()};
+  }
+  if (optimizer_steps != nullptr) *optimizer_steps = pulled.optimizer_steps;
+  return pulled.names.size();
 }
 
 absl::Status sluice_client::BeginReport(sluice::Results results) {
@@ -371,24 +367,20 @@ sluice_code sluice_push(sluice_client* client, uint32_t samples, const float* lo
 }
 
 sluice_code sluice_pull_slots(sluice_client* client) {
-  return sluice::CodeOf(client->BeginPullSlots());
+  return sluice::CodeOf(client->Begin("sluice_pull_slots()", &ClientCalls::PullSlots));
 }
 
 size_t sluice_slots(const sluice_client* client, sluice_slot* slots, size_t count,
                     uint64_t* optimizer_steps) {
-  const sluice::PulledSlots& pulled = client->slots();
-  const auto* values = reinterpret_cast<const float*>(pulled.bytes.data());
-  for (size_t i = 0; i < std::min(count, pulled.names.size()); ++i) {
-    slots[i] = {pulled.names[i].c_str(), values + i * client->elements()};
-  }
-  if (optimizer_steps != nullptr) *optimizer_steps = pulled.optimizer_steps;
-  return pulled.names.size();
+  return client->Slots({slots, count}, optimizer_steps);
 }
 
-sluice_code sluice_leave(sluice_client* client) { return sluice::CodeOf(client->BeginLeave()); }
+sluice_code sluice_leave(sluice_client* client) {
+  return sluice::CodeOf(client->Begin("sluice_leave()", &ClientCalls::Leave));
+}
 
 sluice_code sluice_await_end(sluice_client* client) {
-  return sluice::CodeOf(client->BeginAwaitEnd());
+  return sluice::CodeOf(client->Begin("sluice_await_end()", &ClientCalls::AwaitEnd));
 }
 
 sluice_code sluice_report(sluice_client* client, const char* const* names, const double* values,

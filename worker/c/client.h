@@ -41,9 +41,8 @@ struct sluice_client {
                          absl::FunctionRef<absl::Status(sluice::ClientModel&)> change);
   absl::Status BeginJoin();
   absl::Status BeginPush(uint32_t samples, absl::optional<float> loss);
-  absl::Status BeginPullSlots();
-  absl::Status BeginLeave();
-  absl::Status BeginAwaitEnd();
+  // For the functions of a worker that has joined, without arguments.
+  absl::Status Begin(absl::string_view call, absl::Status (sluice::ClientCalls::*what)());
   absl::Status BeginReport(sluice::Results results);
   absl::Status SendEarly(uint64_t offset, uint64_t count);
   absl::Status GiveUpEarly();
@@ -68,9 +67,8 @@ struct sluice_client {
   // The numbers that sluice_earlier_launches() gives.
   const std::vector<uint64_t>& earlier_launches() const { return earlier_launches_; }
 
-  // What sluice_pull_slots() has brought, and the elements of each slot.
-  const sluice::PulledSlots& slots() const { return calls_.slots(); }
-  uint64_t elements() const { return model_.layout.size(); }
+  // See sluice_slots().
+  size_t Slots(absl::Span<sluice_slot> slots, uint64_t* optimizer_steps) const;
 
   // If the client is destroyed before it has left, it tells the server this reason.
   void SetFailure(const char* why) { failure_ = why; }

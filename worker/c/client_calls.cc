@@ -117,8 +117,9 @@ void ClientCalls::GiveUp(const std::string& why) {
   if (client_ == nullptr) return;
   client_->GiveUpEarly();
   prefetched_.clear();
-  if (part_ == Part::kJoined) client_->LeaveAtOnce({{}, why}).IgnoreError();
-  if (observer_ != nullptr) observer_->LeaveAtOnce({}).IgnoreError();
+  if (part_ == Part::kJoined)
+    client_->Leave({{}, why}, ParameterClient::IfLost::kGivesUp).IgnoreError();
+  if (observer_ != nullptr) observer_->Leave({}, ParameterClient::IfLost::kGivesUp).IgnoreError();
 }
 
 sluice_status ClientCalls::status() const {

@@ -152,7 +152,8 @@ absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
   }
 }
 
-absl::Status ParameterClient::Leave(const Farewell& farewell) {
+absl::Status ParameterClient::Leave(const Farewell& farewell, IfLost lost) {
+  if (lost == IfLost::kGivesUp) return session_.LeaveAtOnce(farewell);
   rows_.LogReuse();
   return session_.Leave(farewell);
 }

@@ -177,10 +177,10 @@ class ParameterClient {
   absl::Status AwaitEnd(absl::Span<float> parameters);
 
   // Ends the session. Called once. If the connection is broken, or the server was started again, it
-  // joins again for that. DATA_LOSS if the server has lost steps that this worker holds.
-  absl::Status Leave(const Farewell& farewell);
-  // The same, but it does not join again. For a caller that does not want to wait for a server.
-  absl::Status LeaveAtOnce(const Farewell& farewell) { return session_.LeaveAtOnce(farewell); }
+  // joins again for that, unless the caller does not want to wait for a server. DATA_LOSS if the
+  // server has lost steps that this worker holds.
+  enum class IfLost { kJoinsAgain, kGivesUp };
+  absl::Status Leave(const Farewell& farewell, IfLost lost = IfLost::kJoinsAgain);
 
   const Welcome& welcome() const { return session_.welcome(); }
   Step step() const { return session_.held().step; }

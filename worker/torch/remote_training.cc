@@ -122,8 +122,8 @@ RemoteTraining::~RemoteTraining() {
   client_->GiveUpEarly();
   if (unwinding_.IsUnderWay()) Fail("an exception has ended its training");
   // Errors do not matter: the server also notices that the connection ends.
-  if (!left_) client_->LeaveAtOnce({}).IgnoreError();
-  if (observer_ != nullptr) observer_->LeaveAtOnce({}).IgnoreError();
+  if (!left_) client_->Leave({}, ParameterClient::IfLost::kGivesUp).IgnoreError();
+  if (observer_ != nullptr) observer_->Leave({}, ParameterClient::IfLost::kGivesUp).IgnoreError();
 }
 
 void RemoteTraining::ZeroGradients() {
@@ -293,7 +293,8 @@ void RemoteTraining::Fail(const std::string& why) {
   Abandon();
   if (background_ != nullptr) background_->Drain();
   client_->GiveUpEarly();
-  client_->LeaveAtOnce({{}, why.empty() ? "it gives no reason" : why}).IgnoreError();
+  client_->Leave({{}, why.empty() ? "it gives no reason" : why}, ParameterClient::IfLost::kGivesUp)
+      .IgnoreError();
 }
 
 void RemoteTraining::AwaitEndOfTraining() {

@@ -587,7 +587,8 @@ TEST_F(ParameterClientTwinTest, RepeatsAPushUntilTheServerCanWriteItsJournal) {
   twin_->OnAwaitRetry([&] {
     if (++pauses == 3) world_.shard().durability().SetJournalError(absl::OkStatus());
   });
-  world_.shard().durability().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
+  world_.shard().durability().SetJournalError(
+      MakeError(Reason::kJournalStopped, "the disk is full"));
   EXPECT_THAT(a_->PushPull({1, 2, 3}), Round(1, Disposition::kApplied));
   EXPECT_EQ(pauses, 3);
   EXPECT_EQ(world_.shard().Describe().step, Step(1));

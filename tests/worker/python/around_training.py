@@ -80,7 +80,7 @@ def brings_the_state(job, name):
     model, alone = make_model(), make_model()
     optimizer = sluice.DistributedOptimizer(make_optimizer(name, model), job, model)
     own = make_optimizer(name, alone)
-    assert optimizer.state_dict() == own.state_dict(), "before the first step"
+    assert_close(optimizer.state_dict()["state"], own.state_dict()["state"])  # before the first step
     train(model, optimizer, range(5))
     train(alone, own, range(5))
     saved = optimizer.state_dict()
@@ -143,7 +143,8 @@ def reduces(job):
     expect(ValueError, "op is 'product'", lambda: job.all_reduce(torch.ones(1), "product"))
     expect(ValueError, "the mean of torch.int64", lambda: job.all_reduce(torch.tensor(1), "mean"))
     expect(ValueError, "at most 67108864", lambda: job.all_reduce(torch.empty(1).expand(1 << 25)))
-    expect(ValueError, "different sizes: ", lambda: job.all_reduce(torch.ones(job.rank + 1)))
+    if job.size > 1:
+        expect(ValueError, "different sizes: ", lambda: job.all_reduce(torch.ones(job.rank + 1)))
     say("reduced")
 
 
@@ -161,7 +162,7 @@ def broadcasts(job):
     assert torch.equal(large, torch.arange(2_000_000))
     expect(TypeError, "a Linear cannot be handed", lambda: job.broadcast(nn.Linear(1, 1)))
     expect(ValueError, "root is 9", lambda: job.broadcast(1, root=9))
-    say("sent")
+    say("handed on")
 
 
 def meets(job):
@@ -197,5 +198,17 @@ def has_several_models(job):
     say("done")
 
 
+def trains(job):
+    """So that the job ends well."""
+    model = nn.Linear(1, 1)
+    sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), job, model).leave()
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]](started, *sys.argv[2:3] if sys.argv[1] in ("brings_the_state", "goes_on_from_the_state") else [])
+    scenario = globals()[sys.argv[1]]
+    if scenario in (brings_the_state, goes_on_from_the_state):
+        scenario(started, sys.argv[2])
+    else:
+        scenario(started)
+    if scenario in (reduces, broadcasts, meets, misses_one):
+        trains(started)

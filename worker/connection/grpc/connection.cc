@@ -80,6 +80,16 @@ std::unique_ptr<ExitNotice> MakeExitNotice(std::shared_ptr<grpc::Channel> channe
   });
 }
 
+// What a session has while it is open.
+struct Session {
+  Session(grpc::GenericStub& stub, v1::JoinRequest request, const CallMetadata& metadata)
+      : events(stub, std::move(request), metadata) {}
+
+  SessionEvents events;
+  std::unique_ptr<Heartbeat> heartbeat;
+  std::unique_ptr<ExitNotice> exit_notice;  // of a worker that has not left
+};
+
 class GrpcConnection final : public ServerConnection {
  public:
   // `channel` is connected.
@@ -275,15 +285,6 @@ class GrpcConnection final : public ServerConnection {
     }
     return welcome;
   }
-
-  struct Session {
-    Session(grpc::GenericStub& stub, v1::JoinRequest request, const CallMetadata& metadata)
-        : events(stub, std::move(request), metadata) {}
-
-    SessionEvents events;
-    std::unique_ptr<Heartbeat> heartbeat;
-    std::unique_ptr<ExitNotice> exit_notice;  // of a worker that has not left
-  };
 
   void EndSession() {
     session_ = nullptr;
