@@ -20,7 +20,8 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
     const absl::Status tidy = directory.RemoveLeftovers();
     return tidy.ok() ? absl::StatusOr<Step>(Step()) : tidy;
   }
-  const absl::Status restored = shard.durability().Restore(*checkpoint, directory.earlier_incarnations());
+  const absl::Status restored =
+      shard.durability().Restore(*checkpoint, directory.earlier_incarnations());
   if (!restored.ok()) return restored;
   absl::optional<LeastJournaled> others;
   if (shard.is_striped()) {
@@ -81,13 +82,14 @@ void SaveEnd(DurableDirectory& directory, Shard& shard) {
   if (shard.Describe().ended_before) {
     LOG(INFO) << "training had ended, and is over unless workers join";
   }
-  shard.durability().SaveEndWith([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& end) {
-    if (!end.ok()) return shard.durability().OnEndSaved(end.status());
-    const Step step = (*end)->step;
-    directory.Save(*end, [&shard, step](const absl::StatusOr<SavedCheckpoint>& saved) {
-      shard.durability().OnEndSaved(saved.ok() ? absl::StatusOr<Step>(step) : saved.status());
-    });
-  });
+  shard.durability().SaveEndWith(
+      [&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& end) {
+        if (!end.ok()) return shard.durability().OnEndSaved(end.status());
+        const Step step = (*end)->step;
+        directory.Save(*end, [&shard, step](const absl::StatusOr<SavedCheckpoint>& saved) {
+          shard.durability().OnEndSaved(saved.ok() ? absl::StatusOr<Step>(step) : saved.status());
+        });
+      });
 }
 
 }  // namespace

@@ -50,14 +50,15 @@ class PullSlotsStream final : public ByteStream,
   static constexpr size_t kMostCalls = 1024;
 
   void Copy() {
-    shard_.durability().TakeCheckpoint([self = shared_from_this()](
-                              const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
-      if (taken.ok()) {
-        self->SendSlots(*taken);
-      } else {
-        self->Finish(ToGrpcStatus(taken.status()));
-      }
-    });
+    shard_.durability().TakeCheckpoint(
+        [self = shared_from_this()](
+            const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
+          if (taken.ok()) {
+            self->SendSlots(*taken);
+          } else {
+            self->Finish(ToGrpcStatus(taken.status()));
+          }
+        });
   }
 
   void SendSlots(const std::shared_ptr<const ShardCheckpoint>& taken) {

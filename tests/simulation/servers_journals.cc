@@ -21,8 +21,8 @@ void Servers::TellJournals() {
   const absl::Status stopped = disks_.HeardStopped();
   if (stopped != journal_stopped_) {
     journal_stopped_ = stopped;
-    shard_->durability().SetJournalError(stopped.ok() ? stopped
-                                         : MakeError(Reason::kJournalStopped, stopped.message()));
+    shard_->durability().SetJournalError(
+        stopped.ok() ? stopped : MakeError(Reason::kJournalStopped, stopped.message()));
   }
   const Step durable = disks_.HeardDurable();
   if (durable > Step()) shard_->durability().OnDurable(durable);

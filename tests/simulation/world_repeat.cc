@@ -81,7 +81,8 @@ absl::Status World::RepeatUpTo(Step last) {
   for (;;) {
     const DiskJournal::Record* const record = disks_.of(0).NextRecord();
     if (record == nullptr || record->step.step > last) return absl::OkStatus();
-    const absl::Status repeated = shard().durability().Replay(record->step, record->sum, record->rows);
+    const absl::Status repeated =
+        shard().durability().Replay(record->step, record->sum, record->rows);
     if (!repeated.ok()) return repeated;
   }
 }

@@ -274,7 +274,8 @@ void CallServer::CheckSnapshot() {
 void CallServer::End() {
   for (size_t i = 0; i < pushes_.size(); ++i) BreakPush(i);
   for (size_t i = 0; i < pulls_.size(); ++i) BreakPull(i);
-  if (journals_) shard_->durability().FailHeldAnswers(MakeError(Reason::kJournalStopped, "the server ends"));
+  if (journals_)
+    shard_->durability().FailHeldAnswers(MakeError(Reason::kJournalStopped, "the server ends"));
   for (const auto& push : pushes_) CHECK_EQ(push->answers, push->open ? 1 : 0);
   for (const auto& pull : pulls_) CHECK_EQ(pull->answers, pull->cancelled ? 0 : 1);
   const ShardStatus status = shard_->Describe();

@@ -115,7 +115,8 @@ void CallServer::Restart(size_t steps) {
     const auto record = DecodeSavedStep(EncodeSavedStep(journal->records[i]));
     CHECK(record.ok()) << record.status();
     if (record->step <= saved->step) continue;
-    const absl::Status replayed = shard_->durability().Replay(*record, journal->sums[i], journal->row_sums[i]);
+    const absl::Status replayed =
+        shard_->durability().Replay(*record, journal->sums[i], journal->row_sums[i]);
     CHECK(replayed.ok()) << replayed;
     reached = record->step;
   }

@@ -152,7 +152,8 @@ TEST_F(KeptAnswersTest, WhatIsLeftOutOfNoStepInParticularDoesNotWait) {
 
 TEST_F(KeptAnswersTest, NoPushIsTakenWhileStepsCannotBeKept) {
   Start(Sync(1), {"a"});
-  world_->shard().durability().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
+  world_->shard().durability().SetJournalError(
+      MakeError(Reason::kJournalStopped, "the disk is full"));
   const TestStart refused = world_->BeginAs(world_->NextHeader("a", 0));
   EXPECT_THAT(refused.status(), IsError(Reason::kJournalStopped, HasSubstr("full")));
   EXPECT_TRUE(world_->shard().Describe().journal_stopped);
@@ -203,7 +204,8 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   ShardWorld second(options, ParametersOnly(3), lamb);
   EXPECT_THAT(second.shard().durability().Restore(*checkpoint), IsOk());
   for (size_t i = 0; i < journal_.records.size(); ++i) {
-    EXPECT_THAT(second.shard().durability().Replay(journal_.records[i], journal_.sums[i], journal_.row_sums[i]),
+    EXPECT_THAT(second.shard().durability().Replay(journal_.records[i], journal_.sums[i],
+                                                   journal_.row_sums[i]),
                 IsOk());
   }
   second.shard().durability().BeginIncarnation({});

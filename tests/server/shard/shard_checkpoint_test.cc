@@ -53,7 +53,8 @@ void ExpectFirstStepWaitsForTwo(ShardWorld& world) {
 TEST(ShardCheckpointTest, ThereIsNoneBeforeThereAreParameters) {
   ShardWorld world(Sync(1));
   absl::Status status;
-  world.shard().durability().TakeCheckpoint([&](const auto& checkpoint) { status = checkpoint.status(); });
+  world.shard().durability().TakeCheckpoint(
+      [&](const auto& checkpoint) { status = checkpoint.status(); });
   EXPECT_THAT(status, IsError(Reason::kNotInitialized, HasSubstr("no parameters")));
 }
 

@@ -28,9 +28,10 @@ auto WouldNotBeFinite(const std::string& where) {
 // The momentum buffer, or whatever slot the optimizer has first.
 Values FirstSlot(Shard& shard) {
   Values values;
-  shard.durability().TakeCheckpoint([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
-    values = ValuesOf((*taken)->slots[0].values.span());
-  });
+  shard.durability().TakeCheckpoint(
+      [&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
+        values = ValuesOf((*taken)->slots[0].values.span());
+      });
   return values;
 }
 
@@ -115,8 +116,9 @@ TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) 
   ShardWorld later(Sync(2));
   ASSERT_THAT(later.shard().durability().Restore(*begin), IsOk());
   for (size_t i = 0; i < 2; ++i) {
-    ASSERT_THAT(later.shard().durability().Replay(journal.records[i], journal.sums[i], journal.row_sums[i]),
-                IsOk())
+    ASSERT_THAT(
+        later.shard().durability().Replay(journal.records[i], journal.sums[i], journal.row_sums[i]),
+        IsOk())
         << i;
   }
   EXPECT_EQ(later.Parameters(), world.Parameters());

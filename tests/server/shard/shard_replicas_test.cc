@@ -652,7 +652,8 @@ TEST_F(ShardReplicasTest, TwoCheckpointsOfOneStepAreSavedOneAfterTheOther) {
   StartTraining(Sync(1));
   std::vector<std::shared_ptr<const ShardCheckpoint>> taken;
   for (int i = 0; i < 2; ++i) {
-    shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken.push_back(*checkpoint); });
+    shard_->durability().TakeCheckpoint(
+        [&](const auto& checkpoint) { taken.push_back(*checkpoint); });
   }
   Deliver(1);
   EXPECT_THAT(taken[0]->elsewhere->Await(), IsOkAndHolds(ElementsAre(1000)));
@@ -675,7 +676,8 @@ TEST_F(ShardReplicasTest, ACheckpointThatWaitsForAStepFailsWhenTheServerGoesDown
   const absl::Status why = absl::UnavailableError("down");
   absl::Status taken;
   on_wait_ = [&] {
-    shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+    shard_->durability().TakeCheckpoint(
+        [&](const auto& checkpoint) { taken = checkpoint.status(); });
     shard_->StopWaiting(why);
   };
   Push(PushOf(1, 2), 1);
@@ -760,7 +762,7 @@ class ShardReplicasJournalTest : public ShardReplicasTest {
 
   absl::Status Replay(size_t step) {
     return next_.durability().Replay(journal_.steps[step].record, journal_.steps[step].sum,
-                        journal_.steps[step].rows);
+                                     journal_.steps[step].rows);
   }
 
   JournalInMemory journal_;

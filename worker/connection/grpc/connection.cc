@@ -90,6 +90,14 @@ struct Session {
   std::unique_ptr<ExitNotice> exit_notice;  // of a worker that has not left
 };
 
+// The next message of the session's stream; once there is none, the session is over. It is null if
+// it was over before. DEADLINE_EXCEEDED: nothing has come for `longest`.
+absl::StatusOr<v1::JoinEvent> NextMessage(Session* session, absl::Duration longest) {
+  if (session == nullptr) return absl::UnavailableError("the server ended the session");
+  if (session->events.Await(longest)) return session->events.Next();
+  return absl::DeadlineExceededError("nothing happened to the job");
+}
+
 class GrpcConnection final : public ServerConnection {
  public:
   // `channel` is connected.
@@ -138,9 +146,10 @@ class GrpcConnection final : public ServerConnection {
   }
 
   absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override {
-    const auto event = NextMessage(longest);
-    if (!event.ok()) return event.status();
-    return FromProto(*event);
+    const auto event = NextMessage(session_.get(), longest);
+    if (event.ok()) return FromProto(*event);
+    if (!absl::IsDeadlineExceeded(event.status())) EndSession();
+    return event.status();
   }
 
   // Only time passes: events are read when they are asked for (session_events.h).
@@ -257,8 +266,11 @@ class GrpcConnection final : public ServerConnection {
     v1::JoinRequest message = ToProto(request);
     message.set_protocol(options_.revisions.newest);
     session_ = std::make_unique<Session>(*streams_, std::move(message), metadata_);
-    const auto event = NextMessage(absl::InfiniteDuration());
-    if (!event.ok()) return event.status();
+    const auto event = NextMessage(session_.get(), absl::InfiniteDuration());
+    if (!event.ok()) {
+      EndSession();
+      return event.status();
+    }
     if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
     const absl::Status fits = CheckServerRevision(options_.revisions, event->welcome().protocol(),
                                                   event->welcome().version());
@@ -289,17 +301,6 @@ class GrpcConnection final : public ServerConnection {
   void EndSession() {
     session_ = nullptr;
     paths_.End();
-  }
-
-  // The next message of the session's stream; once there is none, the session is over.
-  absl::StatusOr<v1::JoinEvent> NextMessage(absl::Duration longest) {
-    if (session_ == nullptr) return absl::UnavailableError("the server ended the session");
-    if (!session_->events.Await(longest)) {
-      return absl::DeadlineExceededError("nothing happened to the job");
-    }
-    auto event = session_->events.Next();
-    if (!event.ok()) EndSession();
-    return event;
   }
 
   const GrpcConnectionOptions options_;
