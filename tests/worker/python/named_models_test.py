@@ -3,6 +3,7 @@
 
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -15,6 +16,7 @@ from python_test import PYTHON, launch, started  # noqa: E402
 
 PROGRAM = [PYTHON, os.path.join(HERE, "named_models.py")]
 SERVER = os.path.abspath("server/sluice_server")
+HAS_SKORCH = subprocess.run([PYTHON, "-c", "import skorch"], check=False, capture_output=True).returncode == 0
 
 
 class NamedModelsTest(unittest.TestCase):
@@ -59,6 +61,16 @@ class NamedModelsTest(unittest.TestCase):
 
     def test_after_an_exception_the_next_run_trains(self):
         self.assert_no_differences(self.play(1, "drops_what_an_exception_ends"), 1)
+
+    @unittest.skipUnless(HAS_SKORCH, "skorch is not there; run tools/setup frameworks")
+    def test_skorch_scores_by_cross_validation_and_grid_search(self):
+        ended = launch(3, [PYTHON, os.path.abspath("worker/python/examples/cross_validation.py")])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        said = re.findall(r"^worker \d: scores \[(.*), (.*), (.*)\], best rate (.*)$", ended.stdout, re.MULTILINE)
+        self.assertEqual(len(said), 2, ended.stdout)
+        self.assertEqual(said[0], said[1])
+        self.assertGreater(min(float(score) for score in said[0][:3]), 0.8)
+        self.assertEqual(said[0][3], "0.01")
 
     def test_a_name_twice_is_an_error_that_says_so(self):
         self.assertIn("refused", self.play(1, "is_refused"))
