@@ -198,6 +198,22 @@ def has_several_models(job):
     say("done")
 
 
+def writes_values(job):
+    model = nn.Linear(2, 1)
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), job, model,
+                                            where="worker" if sys.argv[-1] == "worker" else "server")
+    train(nn.Sequential(nn.Linear(4, 2), model), optimizer, range(2))
+    saved = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        train(nn.Sequential(nn.Linear(4, 2), model), optimizer, range(2))
+        assert not told, told[0].message
+        for _ in range(2):
+            model.load_state_dict(saved)
+            train(nn.Sequential(nn.Linear(4, 2), model), optimizer, range(1))
+    say("told", *(str(warning.message).split(" since")[0] for warning in told))
+
+
 def trains(job):
     """So that the job ends well."""
     model = nn.Linear(1, 1)

@@ -50,6 +50,10 @@ class AroundTrainingTest(unittest.TestCase):
                       self.play(2, "has_no_state", "--sluice-servers=2"))
         self.assertIn("after this worker has left", self.play(1, "has_no_state", "left"))
 
+    def test_values_that_the_program_writes_are_told_once_if_the_server_steps(self):
+        self.assertIn("told the program has written into weight\n", self.play(1, "writes_values"))
+        self.assertIn("told\n", self.play(1, "writes_values", "worker"))
+
     def test_tensors_of_all_workers_are_reduced(self):
         self.assertEqual(self.play(3, "reduces").count("reduced"), 3)
         self.assertEqual(self.play(1, "reduces").count("reduced"), 1)

@@ -82,6 +82,7 @@ class FlatModel:
         self._buffer, self.pushed = shared_vector(self.size)
         self.gradients = self.pushed if pushes_gradients else memory.floats(self.size)
         self._memory, self.values = (None, self.pushed) if self.has_one_buffer else _own_vector(self.size)
+        self._versions: List[int] = []
         self._address = memory.address_of(self.values, torch.float32, self.size)
         self._pushed_address = memory.address_of(self.pushed, torch.float32, self.size)
         with torch.no_grad():
@@ -171,6 +172,18 @@ class FlatModel:
                 if not member.is_view:
                     member.take(member.value)
 
+    def note_values(self) -> None:
+        """The parameters have the job's values."""
+        self._versions = [member.tensor._version for member in self.members if member.is_parameter]
+
+    def written(self) -> str:
+        """Returns the name of a parameter into which the program has written since note_values(); "" if there is none.
+
+        PyTorch counts what is written into a tensor, but not through its `data`.
+        """
+        parameters = (member for member in self.members if member.is_parameter)
+        return next((member.name for member, version in zip(parameters, self._versions)
+                     if member.tensor._version != version), "")
 
     def scatter_gradients(self) -> None:
         """Copies a mean gradient that was pulled to those that are no views, and the values of statistics."""

@@ -161,6 +161,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._held = HeldModel(optimizer, self._flat) if steps_here else None
         self._steps = self._has_mean = self._step_to_take = False  # of a step() under way; see _take_step()
         self._clip: Optional[Callable[[List[torch.Tensor]], Any]] = None  # for the mean of the next step()
+        self._warned = False  # of values that the program has written
         self._broken = False  # a step of `optimizer` has broken off, so that the model is not the others' any more
         self._constants = Constants([] if model is None else named_constants(model, parameters, statistics))
         self._watch = ModuleWatch(model, self._flat.members, self._constants.frozen)
@@ -204,6 +205,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._take_mean()  # of the first step that it takes part in, perhaps
             self._take_step()
             self._flat.zero_gradients()
+        self._flat.note_values()
         self._norms.note_pull()
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
@@ -488,10 +490,20 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._watch.adopt()
         self._flat.check_views()
         self._constants.warn_of_changes()
+        if not self._local_steps and self._held is None:
+            self._warn_of_writes()
         if _trained(self._inner) != self._trained:
             raise ModelError("the optimizer's parameters, or which of them require a gradient, have changed since "
                              "DistributedOptimizer was made, and the server would not train the new ones; add and unfreeze "
                              "parameters before")
+
+    def _warn_of_writes(self) -> None:
+        written = "" if self._warned else self._flat.written()
+        if written:
+            self._warned = True
+            warnings.warn(f"the program has written into {written} since the last step(), and the server, which has the parameters "
+                          "and steps, does not know that: this step() replaces the values. Load a model before "
+                          "DistributedOptimizer is made; to change parameters between steps, give where=\"worker\"")
 
     def _tell_options(self) -> None:
         if not self._numbers:
@@ -529,6 +541,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._constants.take(self._client.status().constants_written)
             if self._held is None:
                 self._flat.scatter_values()
+                self._flat.note_values()
             else:
                 self._take_mean()
             self._norms.note_pull()
