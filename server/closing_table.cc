@@ -77,4 +77,17 @@ std::string ClosingTable(const v1::ServerState& state, const Results& results,
   return absl::StrCat("Sluice job ", state.job_id(), "\n", Render(rows), Warnings(state));
 }
 
+std::string ClosingLine(const std::string& model, const v1::ServerState& state,
+                        const Results& results, absl::optional<uint32_t> crc) {
+  std::string line = absl::StrCat("model ", model, ": ", state.step(), " steps, ",
+                                  state.pushes().received(), " pushes");
+  for (const auto& result : results) {
+    absl::StrAppend(&line, ", ", absl::Utf8SafeCEscape(result.first), " ",
+                    absl::StrFormat("%.4f", result.second));
+  }
+  if (crc.has_value())
+    absl::StrAppend(&line, ", parameters' CRC-32 ", absl::StrFormat("%08x", *crc));
+  return absl::StrCat(line, "\n", Warnings(state));
+}
+
 }  // namespace sluice

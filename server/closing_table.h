@@ -20,6 +20,11 @@ namespace sluice {
 std::string ClosingTable(const v1::ServerState& state, const Results& results,
                          absl::optional<uint32_t> crc);
 
+// The line of a model with a name, in a job of several: steps, pushes, the results that workers
+// reported, and the CRC-32. With its line end.
+std::string ClosingLine(const std::string& model, const v1::ServerState& state,
+                        const Results& results, absl::optional<uint32_t> crc);
+
 }  // namespace sluice
 
 #endif  // SLUICE_SERVER_CLOSING_TABLE_H_

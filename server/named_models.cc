@@ -190,17 +190,16 @@ int NamedModels::Outcome() const {
   return outcome;
 }
 
-std::string NamedModels::ClosingTables() const {
-  std::string tables;
+std::string NamedModels::ClosingLines() const {
+  std::string lines;
   absl::MutexLock lock(&mu_);
   for (const auto& [name, model] : models_) {
     if (!model.used) continue;
     Shard& shard = model.hosted->shard();
-    absl::StrAppend(
-        &tables, "model ", name, "\n",
-        ClosingTable(ToProto(shard.Describe()), shard.results(), shard.Digest(options_.grace)));
+    lines +=
+        ClosingLine(name, ToProto(shard.Describe()), shard.results(), shard.Digest(options_.grace));
   }
-  return tables;
+  return lines;
 }
 
 }  // namespace sluice

@@ -68,8 +68,8 @@ class NamedModels final : public ModelFinder {
   // After Drain(): the exit code of the first model that has not ended well, or 0; see
   // job_outcome.h. The log says why.
   int Outcome() const;
-  // The closing tables, each under the name of its model.
-  std::string ClosingTables() const;
+  // For the closing table: a line for each.
+  std::string ClosingLines() const;
 
  private:
   struct Model {

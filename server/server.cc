@@ -491,10 +491,10 @@ std::string Server::HowToGoBack(const ShardStatus& state) {
 
 std::string Server::ClosingTable() const {
   if (incarnation_ == nullptr) return "";
-  const std::string named = named_ == nullptr ? "" : named_->ClosingTables();
-  if (OnlyNamedTrain()) return named;
-  return absl::StrCat(sluice::ClosingTable(ToProto(shard().Describe()), shard().results(), crc_),
-                      named);
+  const ShardStatus state = shard().Describe();
+  const std::string named = named_ == nullptr ? "" : named_->ClosingLines();
+  if (OnlyNamedTrain()) return absl::StrCat("Sluice job ", state.job_id, "\n", named);
+  return absl::StrCat(sluice::ClosingTable(ToProto(state), shard().results(), crc_), named);
 }
 
 }  // namespace sluice

@@ -51,8 +51,8 @@ class Server {
   // is saved with code 1, or if training diverged.
   int Serve();
 
-  // After Serve(): the table for people, of the last incarnation; see closing_table.h. Then those
-  // of models with names. Empty after code 1.
+  // After Serve(): the table for people, of the last incarnation; see closing_table.h. A line for
+  // each model with a name follows. Empty after code 1.
   std::string ClosingTable() const;
 
   // The shard of the current incarnation, of the model without a name. A server that may go back

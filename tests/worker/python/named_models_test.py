@@ -42,7 +42,11 @@ class NamedModelsTest(unittest.TestCase):
         self.assert_no_differences(self.play(2, "trains_a_gan", "overlap"), 2)
 
     def test_each_fold_begins_anew(self):
-        self.assert_no_differences(self.play(2, "trains_folds"), 6)
+        said = self.play(2, "trains_folds")
+        self.assert_no_differences(said, 6)
+        lines = re.findall(r"^model (\S+): 30 steps, 60 pushes, parameters' CRC-32 [0-9a-f]{8}$", said, re.MULTILINE)
+        self.assertEqual(len(lines), 3, said)
+        self.assertNotIn("pushes received", said)  # of the model without a name, which nobody has trained
 
     def test_the_server_waits_for_the_last_fold_and_ends(self):
         with tempfile.TemporaryDirectory() as folder:
