@@ -32,6 +32,9 @@ struct CommandLine {
   explicit CommandLine(const JobOptions& options)
       : takes(options.takes_all_flags ? TakenFlags::kAll : TakenFlags::kPrefixed) {
     app.set_help_flag();  // the program may have a --help of its own
+    if (takes == TakenFlags::kPrefixed) {
+      app.set_help_flag("--help", "print Sluice's flags and exit");  // --sluice-help
+    }
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     SetPushes(options.pushes, flags);
     flags.server_flags->on_attachments = options.on_attachments;
@@ -66,9 +69,10 @@ void Keep(const std::vector<char*>& left, int* argc, char** argv) {
 
 // What TryStart() returns when the arguments cannot be used, or ask for a text and for no job: that
 // is CANCELLED, and one rank has the text.
-absl::Status WhyNotParsed(const CLI::ParseError& error) {
+absl::Status WhyNotParsed(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() != 0) return ShareFailure(absl::InvalidArgumentError(error.what()));
-  const absl::Status text = absl::CancelledError(error.what());
+  const bool is_help = dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr;
+  const absl::Status text = absl::CancelledError(is_help ? app.help() : error.what());
   const absl::Status shared = ShareFailure(text);
   return IsSaidByAnotherRank(shared) ? shared : text;
 }
@@ -114,7 +118,7 @@ absl::StatusOr<Job> Job::TryStart(int* argc, char*** argv, const JobOptions& opt
   try {
     arguments = ParseProgramArguments(line.app, line.takes, *argc, *argv);
   } catch (const CLI::ParseError& error) {
-    return line.Written(WhyNotParsed(error));
+    return line.Written(WhyNotParsed(line.app, error));
   }
   if (options.refuses_server_flags) {
     const absl::Status placed = CheckFlagsOfServer(line.app, line.flags, arguments.taken);

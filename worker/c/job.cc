@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -135,6 +136,10 @@ int sluice_report_error(const char* program) {
   if (last.ok()) {
     return sluice::ReportFailure(
         program, absl::InternalError("no call of this thread has returned an error"));
+  }
+  if (absl::IsCancelled(last)) {
+    if (!sluice::IsSaidByAnotherRank(last)) std::cout << last.message() << "\n" << std::flush;
+    return 0;
   }
   return sluice::ReportFailure(program, last);
 }

@@ -48,6 +48,8 @@ typedef int32_t sluice_code;
 enum {
   SLUICE_PENDING = -1, /* sluice_wait(): the time is over, and what was begun goes on */
   SLUICE_OK = 0,
+  SLUICE_CANCELLED =
+      1, /* sluice_start(): the command line asks for a text; see sluice_report_error() */
   SLUICE_INVALID_ARGUMENT = 3,
   SLUICE_DEADLINE_EXCEEDED = 4,
   SLUICE_NOT_FOUND = 5,
@@ -70,7 +72,8 @@ SLUICE_API const char* sluice_error_reason(void);
 
 /* Prints that error after the program's name, unless another rank of the launch prints it. Returns
  * the exit code for the process: 2 for a wrong command line, 3 if the server could not be reached
- * or is gone, 7 if training diverged, else 1. */
+ * or is gone, 7 if training diverged, else 1. CANCELLED of sluice_start() is no error: the command
+ * line asks for a text, such as that of --sluice-help. Prints that alone, and returns 0. */
 SLUICE_API int sluice_report_error(const char* program);
 
 /* ---- Job ---- */

@@ -54,6 +54,16 @@ class AroundTrainingTest(unittest.TestCase):
         self.assertIn("told the program has written into weight\n", self.play(1, "writes_values"))
         self.assertIn("told\n", self.play(1, "writes_values", "worker"))
 
+    def test_the_flags_are_listed_by_one_process(self):
+        alone = started([*PROGRAM, "trains", "--sluice-help"])
+        said, error = alone.communicate(timeout=60)
+        self.assertEqual(alone.returncode, 0, error)
+        self.assertRegex(said, r"(?m)^ +--sluice-mode ")
+        self.assertNotRegex(said, r"(?m)^ +--mode ")
+        launched = launch(3, [*PROGRAM, "trains", "--sluice-help"])
+        self.assertEqual((launched.returncode, launched.stdout.count("--sluice-mode ")), (0, said.count("--sluice-mode ")),
+                         launched.stderr)
+
     def test_tensors_of_all_workers_are_reduced(self):
         self.assertEqual(self.play(3, "reduces").count("reduced"), 3)
         self.assertEqual(self.play(1, "reduces").count("reduced"), 1)

@@ -14,6 +14,7 @@ _NAME = "libsluice.so.0"
 PENDING = -1
 FOREVER = -1.0  # of sluice_wait()
 OK = 0
+CANCELLED = 1
 NOT_FOUND = 5
 RESOURCE_EXHAUSTED = 8
 UNAVAILABLE = 14

@@ -235,8 +235,8 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
       flags: By default Sluice's flags are those of sys.argv that begin with --sluice-, such as --sluice-mode=async. They
         are taken out of it, and the program's own stay there; so call it before you parse your own. "all" also takes
         those without the prefix: --mode=async. A flag of your own that has the name of one of Sluice's, such as
-        --workers, then never reaches your program. A list of "--name=value" takes the place of sys.argv. `sluice_train
-        --help` lists the flags, without the prefix, under "Job" and below.
+        --workers, then never reaches your program. A list of "--name=value" takes the place of sys.argv.
+        --sluice-help lists the flags.
       **settings: flags by their names, with _ for -: mode="async", push_encoding="int8". The command line overrides
         them.
 
@@ -267,7 +267,7 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
     begin = library.sluice_start if flags is None else library.sluice_start_with_all_flags
     code = begin(ctypes.byref(count), array, ctypes.byref(handle))
     if code != _library.OK:
-        if _launched():
+        if _launched() or code == _library.CANCELLED:  # the command line asks for a text
             sys.exit(library.sluice_report_error(array[0]))
         raise _library.last_error(code)
     _state["started"] = True
