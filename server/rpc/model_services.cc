@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/protocol/model_name.h"
+#include "common/wire/caller.h"
 #include "server/rpc/operator/admin.h"
 #include "server/rpc/operator/inspector.h"
 #include "server/rpc/parameter_service.h"
@@ -44,7 +45,11 @@ absl::StatusOr<grpc::Service*> NamedServices::Find(const grpc::ServerContextBase
     return MakeError(Reason::kBadArgument, absl::StrCat("the call is for the model \"",
                                                         Shown(model), "\", and ", kHasOneModel));
   }
-  const auto parts = options_.named->Find(model, joins);
+  const auto parts = options_.named->Find(model, joins && RolesOf(context).Has(Role::kWorker));
+  if (absl::IsNotFound(parts.status()) && joins) {
+    return MakeError(Reason::kNotInitialized,
+                     absl::StrCat(parts.status().message(), "; a worker begins it"));
+  }
   if (absl::IsNotFound(parts.status()) && name == v1::ParameterServer::service_full_name()) {
     return MakeError(Reason::kUnknownSession,
                      absl::StrCat(parts.status().message(), "; join again"));

@@ -20,6 +20,7 @@
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/server/certificates.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -258,6 +259,26 @@ TEST(NamedModelsTest, OnlyAJoinBeginsAModel) {
   EXPECT_THAT(caller.ListModels(), IsEmpty());
   Trainer trainer(server.address(), "");
   EXPECT_THAT(trainer.Leave(), IsOk());
+}
+
+TEST(NamedModelsTest, AnObserverBeginsNoModel) {
+  const TestAuthority authority;
+  ServerOptions options = Serving(1);
+  options.credentials = SourceOf(authority.Server());
+  RunningServer server(options);
+  GrpcConnectionOptions connection;
+  connection.address = server.address();
+  connection.model = "critic";
+  connection.credentials = SourceOf(authority.Client({Role::kObserver}));
+  const auto observer = *ConnectOverGrpc(connection);
+  EXPECT_THAT(observer->Join(ObserverRequest("o")),
+              IsError(Reason::kNotInitialized, HasSubstr("no model \"critic\"; a worker begins")));
+  connection.credentials = SourceOf(authority.Client({Role::kWorker}));
+  const auto worker = *ConnectOverGrpc(connection);
+  const auto welcome = worker->Join(WorkerRequest("w"));
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_THAT(observer->Join(ObserverRequest("o")), IsOk());
+  EXPECT_THAT(worker->Leave(welcome->session, {}), IsOk());
 }
 
 TEST(NamedModelsTest, RefusesNamesThatAreNoDirectory) {
