@@ -10,7 +10,6 @@
 #include "common/base/random.h"
 #include "common/protocol/model_name.h"
 #include "server/closing_table.h"
-#include "server/durable/make_directory.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/job_outcome.h"
 #include "server/observe/server_state.h"

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
@@ -40,6 +42,7 @@ class GatherCall final : public grpc::ServerUnaryReactor,
         });
     if (!id.ok()) return Finish(ToGrpcStatus(id.status()));
     if (wait_.Begin(*id)) return Finish(grpc::Status::CANCELLED);
+    absl::MutexLock lock(&mu_);
     alarm_.Set(DeadlineAfter(longest), [weak = weak_from_this(), number, longest](bool due) {
       const auto call = weak.lock();
       if (due && call != nullptr) call->EndLate(number, longest);
@@ -50,7 +53,10 @@ class GatherCall final : public grpc::ServerUnaryReactor,
     if (wait_.Cancel()) Finish(grpc::Status::CANCELLED);
   }
   void OnDone() override {
-    alarm_.Cancel();
+    {
+      absl::MutexLock lock(&mu_);
+      alarm_.Cancel();
+    }
     self_.reset();
   }
 
@@ -72,7 +78,8 @@ class GatherCall final : public grpc::ServerUnaryReactor,
   grpc::ByteBuffer* const response_;
   Gatherings& gatherings_;
   CallWait<uint64_t> wait_;
-  grpc::Alarm alarm_;
+  absl::Mutex mu_;
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<GatherCall> self_;  // until the call is done
 };
 

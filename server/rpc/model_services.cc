@@ -23,6 +23,17 @@ std::string ModelOf(const grpc::ServerContextBase& context) {
   return std::string(found->second.data(), found->second.size());
 }
 
+// The error of a call of `service` that has not found its model, as callers of that expect it.
+absl::Status WhyNotFound(const absl::Status& error, const std::string& service, bool joins) {
+  if (ReasonOf(error) != Reason::kNotFound) return error;
+  if (joins) {
+    return MakeError(Reason::kNotInitialized,
+                     absl::StrCat(error.message(), "; a worker begins it"));
+  }
+  if (service != v1::ParameterServer::service_full_name()) return error;
+  return MakeError(Reason::kUnknownSession, absl::StrCat(error.message(), "; join again"));
+}
+
 }  // namespace
 
 ModelServices MakeModelServices(const ModelServiceOptions& options, const ModelParts& model) {
@@ -41,22 +52,20 @@ absl::StatusOr<grpc::Service*> NamedServices::Find(const grpc::ServerContextBase
                                                    const std::string& name, bool joins) {
   const std::string model = ModelOf(context);
   if (model.empty()) return nullptr;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto made = made_.find(model);
+    if (made != made_.end()) return made->second.at(name).get();
+  }
   if (options_.named == nullptr) {
     return MakeError(Reason::kBadArgument, absl::StrCat("the call is for the model \"",
                                                         Shown(model), "\", and ", kHasOneModel));
   }
-  const auto parts = options_.named->Find(model, joins && RolesOf(context).Has(Role::kWorker));
-  if (absl::IsNotFound(parts.status()) && joins) {
-    return MakeError(Reason::kNotInitialized,
-                     absl::StrCat(parts.status().message(), "; a worker begins it"));
-  }
-  if (absl::IsNotFound(parts.status()) && name == v1::ParameterServer::service_full_name()) {
-    return MakeError(Reason::kUnknownSession,
-                     absl::StrCat(parts.status().message(), "; join again"));
-  }
-  if (!parts.ok()) return parts.status();
+  const bool begins = joins && RolesOf(context).Has(Role::kWorker);
+  const auto parts = options_.named->Find(model, begins);
+  if (!parts.ok()) return WhyNotFound(parts.status(), name, joins);
   absl::MutexLock lock(&mu_);
-  ModelServices& services = made_[model];
+  ModelServices& services = made_[model];  // two calls may have come at once
   if (services.empty()) services = MakeModelServices(options_, *parts);
   return services.at(name).get();
 }
