@@ -63,9 +63,13 @@ absl::Status NamedModels::Restore(const std::string& job_id) {
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
-    if (!CheckModelName(name).ok()) continue;  // not made here
+    const bool is_model =
+        CheckModelName(name).ok() && options_.files->List(absl::StrCat(directory, "/", name)).ok();
+    if (!is_model) continue;  // not made here
     const absl::Status begun = Begin(name);
     if (!begun.ok()) return begun;
+    // A worker may have been refused after it had begun the model.
+    if (models_.at(name).hosted->shard().snapshot() == nullptr) models_.erase(name);
   }
   return absl::OkStatus();
 }

@@ -43,9 +43,9 @@ class GatherCall final : public grpc::ServerUnaryReactor,
     if (!id.ok()) return Finish(ToGrpcStatus(id.status()));
     if (wait_.Begin(*id)) return Finish(grpc::Status::CANCELLED);
     absl::MutexLock lock(&mu_);
-    alarm_.Set(DeadlineAfter(longest), [weak = weak_from_this(), number, longest](bool due) {
+    alarm_.Set(DeadlineAfter(longest), [weak = weak_from_this(), number](bool due) {
       const auto call = weak.lock();
-      if (due && call != nullptr) call->EndLate(number, longest);
+      if (due && call != nullptr) call->EndLate(number);
     });
   }
 
@@ -68,11 +68,10 @@ class GatherCall final : public grpc::ServerUnaryReactor,
     Finish(grpc::Status::OK);
   }
 
-  void EndLate(uint64_t number, absl::Duration longest) {
+  void EndLate(uint64_t number) {
     const std::string missing = gatherings_.Missing(number);
     if (!wait_.Cancel()) return;
-    Finish(ToGrpcStatus(absl::DeadlineExceededError(
-        absl::StrCat("waited ", absl::FormatDuration(longest), " for ", missing))));
+    Finish(ToGrpcStatus(absl::DeadlineExceededError(absl::StrCat("waits for ", missing))));
   }
 
   grpc::ByteBuffer* const response_;

@@ -16,6 +16,10 @@
 namespace sluice {
 namespace {
 
+bool Has(const grpc::ServerContextBase& context, const char* key) {
+  return context.client_metadata().count(key) > 0;
+}
+
 // The name of the model that the call is for; empty: the one without a name.
 std::string ModelOf(const grpc::ServerContextBase& context) {
   const auto found = context.client_metadata().find(kModelKey);
@@ -61,7 +65,7 @@ absl::StatusOr<grpc::Service*> NamedServices::Find(const grpc::ServerContextBase
     return MakeError(Reason::kBadArgument, absl::StrCat("the call is for the model \"",
                                                         Shown(model), "\", and ", kHasOneModel));
   }
-  const bool begins = joins && RolesOf(context).Has(Role::kWorker);
+  const bool begins = joins && Has(context, kBeginsModelKey) && RolesOf(context).Has(Role::kWorker);
   const auto parts = options_.named->Find(model, begins);
   if (!parts.ok()) return WhyNotFound(parts.status(), name, joins);
   absl::MutexLock lock(&mu_);

@@ -41,9 +41,9 @@ class NamedServices {
   explicit NamedServices(ModelServiceOptions options) : options_(std::move(options)) {}
 
   // Returns the service `name` of the model that the call is for; null if that is the model without
-  // a name. The model is begun if the call is of a method that joins, and the caller has the role
-  // worker. Errors if there is no such model: NOT_INITIALIZED of a method that joins,
-  // UNKNOWN_SESSION of others of ParameterServer, NOT_FOUND of other services. And those of
+  // a name. The model is begun if the call is of a method that joins, asks for that, and its
+  // caller has the role worker. Errors if there is no such model: NOT_INITIALIZED of a method that
+  // joins, UNKNOWN_SESSION of others of ParameterServer, NOT_FOUND of other services. And those of
   // ModelFinder.
   absl::StatusOr<grpc::Service*> Find(const grpc::ServerContextBase& context,
                                       const std::string& name, bool joins) ABSL_LOCKS_EXCLUDED(mu_);

@@ -262,12 +262,12 @@ class GrpcParameterService final : public GrpcStripeService {
         });
   }
 
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullSlots(CallbackServerContext* /*context*/,
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullSlots(CallbackServerContext* context,
                                                         const grpc::ByteBuffer* bytes) override {
     using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
     const auto request = Decode<v1::PullSlotsRequest>(*bytes);
     if (!request.ok()) return new Refused(request.status());
-    return ServePullSlots(*request, slots_turns_, shard_);
+    return ServePullSlots(*context, *request, slots_, shard_);
   }
 
   grpc::ServerUnaryReactor* Gather(CallbackServerContext* context, const grpc::ByteBuffer* bytes,
@@ -342,7 +342,7 @@ class GrpcParameterService final : public GrpcStripeService {
   Shard& shard_;
   Turns workers_turns_{kJoinsOfWorkers};
   Turns observers_turns_{kJoinsOfObservers};
-  Turns slots_turns_{1};
+  SlotCopies slots_;
   Gatherings gatherings_;
 };
 

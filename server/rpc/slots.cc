@@ -1,12 +1,17 @@
 #include "server/rpc/slots.h"
 
+#include <grpcpp/alarm.h>
+
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/checksum.h"
+#include "common/wire/deadline.h"
 #include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
 #include "server/rpc/byte_stream.h"
@@ -19,70 +24,124 @@ absl::string_view BytesOf(const SlotCheckpoint& slot) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
+constexpr size_t kMostCopies = 4;
+constexpr size_t kMostCalls = 128;  // that wait for a copy
+constexpr absl::Duration kGrace = absl::Seconds(10);
+constexpr double kSlowest = 5e6;  // bytes in a second
+
 class PullSlotsStream final : public ByteStream,
                               public std::enable_shared_from_this<PullSlotsStream> {
  public:
-  PullSlotsStream(Turns& turns, Shard& shard)
-      : ByteStream(shard.wire_bytes()), turns_(turns), shard_(shard) {}
+  PullSlotsStream(grpc::CallbackServerContext& context, SlotCopies& copies, Shard& shard)
+      : ByteStream(shard.wire_bytes()), copies_(copies), shard_(shard), context_(&context) {}
 
   // The call may end on another thread before this returns.
   void Start() {
     const std::shared_ptr<PullSlotsStream> self = self_ = shared_from_this();
-    const Turn turn = turns_.Add(this, {"", kMostCalls}, [weak = weak_from_this()] {
+    const Turn turn = copies_.turns().Add(this, {"", kMostCalls}, [weak = weak_from_this()] {
       if (const auto waited = weak.lock()) waited->Copy();
     });
     if (turn == Turn::kNow) Copy();
-    if (turn == Turn::kRefused) {
-      Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
-              absl::StrCat(kMostCalls, " calls of PullSlots wait already; call it later")});
-    }
+    if (turn == Turn::kRefused) Refuse(absl::StrCat(kMostCalls, " calls of PullSlots wait"));
   }
 
   void OnCancel() override {
-    if (turns_.Cancel(this)) Finish(grpc::Status::CANCELLED);
+    if (copies_.turns().Cancel(this)) Finish(grpc::Status::CANCELLED);
   }
   void OnDone() override {
-    turns_.Leave(this);
+    copies_.turns().Leave(this);
+    {
+      absl::MutexLock lock(&mu_);
+      context_ = nullptr;
+      alarm_.Cancel();
+    }
     self_.reset();
   }
 
  private:
-  static constexpr size_t kMostCalls = 1024;
+  void Refuse(const std::string& why) {
+    Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, absl::StrCat(why, "; call it later")});
+  }
 
   void Copy() {
+    const std::shared_ptr<const Snapshot> latest = shard_.snapshot();
+    const SlotCopies::Copy there = latest == nullptr ? nullptr : copies_.Of(latest->step);
+    if (there != nullptr) return SendSlots(there);
+    if (copies_.alive() >= kMostCopies) {
+      return Refuse(absl::StrCat("callers still read the slots of ", kMostCopies, " steps"));
+    }
     shard_.durability().TakeCheckpoint(
-        [self = shared_from_this()](
-            const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
-          if (taken.ok()) {
-            self->SendSlots(*taken);
-          } else {
-            self->Finish(ToGrpcStatus(taken.status()));
-          }
+        [self = shared_from_this()](const absl::StatusOr<SlotCopies::Copy>& taken) {
+          if (!taken.ok()) return self->Finish(ToGrpcStatus(taken.status()));
+          self->copies_.Add(*taken);
+          self->SendSlots(*taken);
         });
   }
 
-  void SendSlots(const std::shared_ptr<const ShardCheckpoint>& taken) {
+  void SendSlots(const SlotCopies::Copy& taken) {
+    const std::shared_ptr<PullSlotsStream> self = shared_from_this();
     v1::PullSlotsResponse first;
     first.set_step(taken->step.value());
     first.set_optimizer_steps(taken->optimizer_steps);
     std::vector<absl::string_view> slots;
+    size_t bytes = 0;
     for (const SlotCheckpoint& slot : taken->slots) {
       slots.push_back(BytesOf(slot));
+      bytes += slots.back().size();
       first.add_names(slot.name);
       first.add_checksums(Checksum(slots.back()));
     }
+    CutOffAfter(kGrace + absl::Seconds(static_cast<double>(bytes) / kSlowest));
     Send(EncodeMessage(first), v1::PullSlotsResponse::kDataFieldNumber, std::move(slots), taken);
+    copies_.turns().Leave(this);
   }
 
-  Turns& turns_;
+  void CutOffAfter(absl::Duration longest) {
+    absl::MutexLock lock(&mu_);
+    alarm_.Set(DeadlineAfter(longest), [weak = weak_from_this()](bool due) {
+      const auto call = weak.lock();
+      if (!due || call == nullptr) return;
+      absl::MutexLock lock_of_call(&call->mu_);
+      if (call->context_ != nullptr) call->context_->TryCancel();
+    });
+  }
+
+  SlotCopies& copies_;
   Shard& shard_;
+  absl::Mutex mu_;
+  grpc::CallbackServerContext* context_ ABSL_GUARDED_BY(mu_);  // null when the call is done
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<PullSlotsStream> self_;  // until the call is done
 };
 
 }  // namespace
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullSlots(const v1::PullSlotsRequest& request,
-                                                           Turns& turns, Shard& shard) {
+SlotCopies::Copy SlotCopies::Of(Step step) const {
+  absl::MutexLock lock(&mu_);
+  for (const auto& copy : copies_) {
+    Copy alive = copy.lock();
+    if (alive != nullptr && alive->step == step) return alive;
+  }
+  return nullptr;
+}
+
+void SlotCopies::Add(const Copy& copy) {
+  absl::MutexLock lock(&mu_);
+  copies_.erase(std::remove_if(copies_.begin(), copies_.end(),
+                               [](const auto& other) { return other.expired(); }),
+                copies_.end());
+  copies_.push_back(copy);
+}
+
+size_t SlotCopies::alive() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<size_t>(std::count_if(copies_.begin(), copies_.end(),
+                                           [](const auto& copy) { return !copy.expired(); }));
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullSlots(grpc::CallbackServerContext& context,
+                                                           const v1::PullSlotsRequest& request,
+                                                           SlotCopies& copies, Shard& shard) {
   using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
   const absl::Status open = shard.Heartbeat(SessionId(request.session())).status();
   if (!open.ok()) return new Refused(open);
@@ -94,7 +153,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullSlots(const v1::PullSlotsRe
                                " servers, and can be brought ",
                                "from one; let the servers save it (--checkpoint-dir)")));
   }
-  const auto stream = std::make_shared<PullSlotsStream>(turns, shard);
+  const auto stream = std::make_shared<PullSlotsStream>(context, copies, shard);
   stream->Start();
   return stream.get();
 }

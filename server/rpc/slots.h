@@ -5,16 +5,42 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "server/rpc/turns.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
-// Copies the slots, as for a checkpoint, and sends them. `turns` bounds how many copies there are
-// at once. Both outlive the call.
-grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullSlots(const v1::PullSlotsRequest& request,
-                                                           Turns& turns, Shard& shard);
+// The copies of slots that are being sent. All calls of a step share one. Any thread may use it.
+class SlotCopies {
+ public:
+  using Copy = std::shared_ptr<const ShardCheckpoint>;
+
+  // The copy of that step; null if there is none.
+  Copy Of(Step step) const ABSL_LOCKS_EXCLUDED(mu_);
+  void Add(const Copy& copy) ABSL_LOCKS_EXCLUDED(mu_);
+  size_t alive() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  Turns& turns() { return turns_; }  // one copy is made at a time
+
+ private:
+  Turns turns_{1};
+  mutable absl::Mutex mu_;
+  std::vector<std::weak_ptr<const ShardCheckpoint>> copies_ ABSL_GUARDED_BY(mu_);
+};
+
+// Copies the slots, as for a checkpoint, and sends them. A caller who reads slowly is cut off,
+// after 10 s and the time in which 5 MB/s have come; RESOURCE_EXHAUSTED without a reason if such
+// callers hold the copies of four steps. All outlive the call.
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullSlots(grpc::CallbackServerContext& context,
+                                                           const v1::PullSlotsRequest& request,
+                                                           SlotCopies& copies, Shard& shard);
 
 }  // namespace sluice
 

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -256,6 +257,8 @@ TEST(NamedModelsTest, OnlyAJoinBeginsAModel) {
               IsError(Reason::kNotFound, HasSubstr("this job has no model \"critic\"")));
   EXPECT_THAT(caller.Heartbeat("critic"),
               IsError(Reason::kUnknownSession, HasSubstr("no model \"critic\"; join again")));
+  EXPECT_THAT((*ConnectToModel(server.address(), "critic"))->Join(ObserverRequest("o")),
+              IsError(Reason::kNotInitialized, HasSubstr("no model \"critic\"; a worker begins")));
   EXPECT_THAT(caller.ListModels(), IsEmpty());
   Trainer trainer(server.address(), "");
   EXPECT_THAT(trainer.Leave(), IsOk());
@@ -341,6 +344,8 @@ TEST(NamedModelsTest, AServerThatIsStartedAgainGoesOnWithAllModels) {
     job = Caller(address).StateOf("critic")->job_id();
   }
   options.exit_when_finished = true;
+  std::filesystem::create_directory(directory + "/models/refused");
+  std::ofstream(directory + "/models/stray") << "not a model";
   RunningServer second(options);
   Caller caller(second.address());
   EXPECT_THAT(caller.ListModels(), ElementsAre("critic"));

@@ -98,6 +98,30 @@ TEST(SlotsTest, SlotsOfManyMessagesComeWhole) {
   EXPECT_TRUE(pulled->slot(0, kElements) == gradient);
 }
 
+TEST(SlotsTest, AReaderThatStopsHoldsUpNobody) {
+  constexpr uint32_t kElements = 8 << 20;  // more than a connection may hold
+  ServerWorld world(Sync(1), ParametersOnly(kElements));
+  ASSERT_THAT(world.JoinAs(WithAdam(world.RequestOf("a"))), IsOk());
+  ASSERT_THAT(world.Initialize("a", Values(kElements, 0)), IsOk());
+  v1::PullSlotsRequest request;
+  request.set_session(world.session("a"));
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::PullSlotsResponse>>> stopped;
+  for (int i = 0; i < 20; ++i) {
+    contexts.push_back(world.Context());
+    stopped.push_back(world.stub().PullSlots(contexts.back().get(), request));
+    v1::PullSlotsResponse first;
+    ASSERT_TRUE(stopped.back()->Read(&first));
+  }
+  const auto pulled = PullSlots(world, world.session("a"));
+  ASSERT_THAT(pulled, IsOk());
+  EXPECT_EQ(pulled->bytes.size(), 2 * kElements * sizeof(float));
+  for (size_t i = 0; i < stopped.size(); ++i) {
+    contexts[i]->TryCancel();
+    stopped[i]->Finish();
+  }
+}
+
 TEST(SlotsTest, NeedsASessionAndParameters) {
   ServerWorld world(Sync(1));
   EXPECT_THAT(PullSlots(world, 7), IsError(Reason::kUnknownSession, StartsWith("")));

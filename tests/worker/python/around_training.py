@@ -108,7 +108,7 @@ def goes_on_from_the_state(job, name):
 def has_no_state(job):
     """With several servers, and after the end."""
     model = nn.Linear(2, 1)
-    optimizer = sluice.DistributedOptimizer(torch.optim.Adam(model.parameters()), job, model)
+    optimizer = sluice.DistributedOptimizer(torch.optim.Adagrad(model.parameters()), job, model)
     train_once = model(torch.ones(1, 2)).sum()
     train_once.backward()
     optimizer.step()
@@ -144,8 +144,22 @@ def reduces(job):
     expect(ValueError, "the mean of torch.int64", lambda: job.all_reduce(torch.tensor(1), "mean"))
     expect(ValueError, "at most 67108864", lambda: job.all_reduce(torch.empty(1).expand(1 << 25)))
     if job.size > 1:
-        expect(ValueError, "different sizes: ", lambda: job.all_reduce(torch.ones(job.rank + 1)))
+        differ_and_go_on(job)
     say("reduced")
+
+
+def differ_and_go_on(job):
+    """Calls that differ are an error of all workers, who stay in step."""
+    first = job.rank == 0
+    for call in (lambda: job.all_reduce(torch.ones(job.rank + 1)),
+                 lambda: job.all_reduce(torch.ones((1 + job.rank) * 400_000)),
+                 lambda: job.all_reduce(torch.ones(2, 3) if first else torch.ones(3, 2)),
+                 lambda: job.all_reduce(torch.ones(1, dtype=torch.int64 if first else torch.float64)),
+                 lambda: job.all_reduce(torch.ones(1), "sum" if first else "max"),
+                 lambda: job.broadcast(1, root=0 if first else 1),
+                 lambda: job.barrier() if first else job.all_reduce(torch.empty(0))):
+        expect(ValueError, "the workers' calls differ: ", call)
+        assert job.all_reduce(torch.tensor([job.rank])).item() == sum(range(job.size))
 
 
 def broadcasts(job):
@@ -161,6 +175,14 @@ def broadcasts(job):
     large = job.broadcast(torch.arange(2_000_000) if job.rank == 0 else None)
     assert torch.equal(large, torch.arange(2_000_000))
     expect(TypeError, "a Linear cannot be handed", lambda: job.broadcast(nn.Linear(1, 1)))
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    expect(TypeError, "recursion", lambda: job.broadcast(deep))
+    noise = bytes(40_000_000)
+    assert job.broadcast(noise) == noise
+    expect(ValueError, "at most 67108864", lambda: job.broadcast(bytes(70_000_000)))
+    assert job.broadcast(7 + job.rank) == 7
     expect(ValueError, "root is 9", lambda: job.broadcast(1, root=9))
     say("handed on")
 
@@ -175,7 +197,7 @@ def meets(job):
 
 def misses_one(job):
     if job.rank == 0:
-        expect(sluice.RemoteError, "rank 1 of 2", lambda: job.barrier(timeout=0.5))
+        expect(sluice.RemoteError, "no exchange within 0.5 s: waits for rank 1 of 2;", lambda: job.barrier(timeout=0.5))
         say("named")
 
 

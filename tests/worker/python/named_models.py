@@ -177,6 +177,7 @@ def is_refused(job):
            lambda: of("critic", linear(1)))
     expect(ValueError, "name is '', expected a text", lambda: of("", linear(1)))
     expect(ValueError, "name is 7, expected a text", lambda: of(7, linear(1)))
+    expect(ValueError, "name is 'critic\\x00', expected a text", lambda: of("critic\0", linear(1)))
     expect(sluice.RemoteError, "the model's name is \"two words\"", lambda: of("two words", linear(1)))
     with job.run("fold"):
         expect(ValueError, "within the run 'fold'; end its block", job.run("inner").__enter__)

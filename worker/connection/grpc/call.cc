@@ -13,7 +13,9 @@ void Prepare(grpc::ClientContext& context, absl::Duration timeout, const CallMet
     context.set_deadline(DeadlineAfter(timeout));
   }
   if (!metadata.token.empty()) context.AddMetadata("authorization", "Bearer " + metadata.token);
-  if (!metadata.model.empty()) context.AddMetadata(kModelKey, metadata.model);
+  if (metadata.model.empty()) return;
+  context.AddMetadata(kModelKey, metadata.model);
+  if (metadata.begins_model) context.AddMetadata(kBeginsModelKey, "1");
 }
 
 absl::Status EndOf(const grpc::Status& status) {

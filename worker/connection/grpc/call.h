@@ -17,6 +17,7 @@ namespace sluice {
 struct CallMetadata {
   std::string token = {};  // of the job; empty if the server asks for none
   std::string model = {};  // the call's, in a job that has several; empty: the one without a name
+  bool begins_model = false;  // a worker's Join: the model begins if the job does not have it
 };
 
 // Sets a call's deadline, unless `timeout` is infinite, and its metadata.

@@ -265,7 +265,9 @@ class GrpcConnection final : public ServerConnection {
     EndSession();
     v1::JoinRequest message = ToProto(request);
     message.set_protocol(options_.revisions.newest);
-    session_ = std::make_unique<Session>(*streams_, std::move(message), metadata_);
+    CallMetadata joins = metadata_;
+    joins.begins_model = request.role == SessionRole::kWorker;
+    session_ = std::make_unique<Session>(*streams_, std::move(message), joins);
     const auto event = NextMessage(session_.get(), absl::InfiniteDuration());
     if (!event.ok()) {
       EndSession();

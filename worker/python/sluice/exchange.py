@@ -10,8 +10,9 @@ from sluice import _library, plain_data
 from sluice._library import library
 from sluice.errors import RemoteError
 
-_MOST_BYTES = 64 << 20  # of a tensor or an object
+_MOST_BYTES = 64 << 20  # of a tensor or a value
 _AT_ONCE = 3 << 20  # bytes that the server takes of all workers together
+_CALL_BYTES = 512  # that say which call it is
 _SLICE = 1.0  # seconds of a call, after which Python handles signals
 _DEADLINE_EXCEEDED = 4
 _REDUCTIONS = ("sum", "mean", "min", "max")
@@ -32,11 +33,11 @@ class Exchange:
             raise ValueError(f"the mean of {tensor.dtype} is none of {tensor.dtype}; give real numbers, or take the sum")
         size = self._check_size(tensor.numel() * tensor.element_size(), "the tensor")
         own = tensor.detach().to("cpu", copy=True).contiguous().reshape(-1)
-        step = max(1, _AT_ONCE // size // max(1, own.element_size()))
+        call = f"all_reduce({op}) of {own.dtype}, shape {list(tensor.shape)}"
+        step = max(1, self._room(size) // max(1, own.element_size()))
         for begin in range(0, max(1, own.numel()), step):
-            pieces = [_tensor_of(data, own.dtype) for data in self._gather(_bytes_of(own[begin:begin + step]), timeout)]
-            _check_alike(pieces)
-            own[begin:begin + step] = _reduced(pieces, op)
+            given = self._gather(call, _bytes_of(own[begin:begin + step]), timeout)
+            own[begin:begin + step] = _reduced([_tensor_of(data, own.dtype) for data in given], op)
         with torch.no_grad():
             tensor.copy_(own.reshape(tensor.shape))
         return tensor
@@ -45,17 +46,23 @@ class Exchange:
         size = self._check_size(0, "")
         if not 0 <= root < size:
             raise ValueError(f"root is {root}, expected a rank from 0 to {size - 1}")
+        call = f"broadcast from rank {root}"
         sends = self._rank == root
         data = _saved(value) if sends else b""
-        first = self._gather(len(data).to_bytes(8, "little") if sends else b"", timeout)[root]
+        length = int.from_bytes(self._gather(call, len(data).to_bytes(8, "little") if sends else b"", timeout)[root], "little")
         received = bytearray()
-        for begin in range(0, int.from_bytes(first, "little"), _AT_ONCE):
-            received += self._gather(data[begin:begin + _AT_ONCE], timeout)[root]
+        while len(received) < length:
+            piece = data[len(received):len(received) + self._room(1)]
+            received += self._gather(call, piece, timeout)[root]
         return _loaded(bytes(received))
 
     def barrier(self, timeout: float) -> None:
         self._check_size(0, "")
-        self._gather(b"", timeout)
+        self._gather("barrier", b"", timeout)
+
+    def _room(self, givers: int) -> int:
+        """How many bytes each of those who give some may give at once."""
+        return max(8, (_AT_ONCE - _CALL_BYTES * (self._size or 0)) // givers // 8 * 8)
 
     def _check_size(self, size: int, what: str) -> int:
         if self._size is None:
@@ -66,8 +73,20 @@ class Exchange:
                              "belongs to the model")
         return self._size
 
-    def _gather(self, data: bytes, timeout: float) -> List[bytes]:
-        """Returns what all have given. RemoteError names who is missing after `timeout` seconds."""
+    def _gather(self, call: str, data: bytes, timeout: float) -> List[bytes]:
+        """Returns what all have given. RemoteError names who is missing after `timeout` seconds, ValueError who makes another
+        call: all workers see the same calls, so all raise it in the same exchange."""
+        head = call.encode()[:_CALL_BYTES - 2]
+        given = self._exchange(len(head).to_bytes(2, "little") + head + data, timeout)
+        ends = [2 + int.from_bytes(one[:2], "little") for one in given]
+        calls = [one[2:end].decode("utf-8", "replace") for one, end in zip(given, ends)]
+        for rank, other in enumerate(calls):
+            if other != call:
+                raise ValueError(f"the workers' calls differ: rank {self._rank} calls {call}, and rank {rank} {other}; let all "
+                                 "make the same calls in the same order")
+        return [one[end:] for one, end in zip(given, ends)]
+
+    def _exchange(self, data: bytes, timeout: float) -> List[bytes]:
         until = time.monotonic() + timeout
         while True:
             gathered = ctypes.c_void_p()
@@ -92,12 +111,6 @@ def _data_of(gathered: ctypes.c_void_p, rank: int) -> bytes:
     return ctypes.string_at(address, size.value) if size.value else b""
 
 
-def _check_alike(pieces: List[torch.Tensor]) -> None:
-    sizes = [piece.numel() for piece in pieces]
-    if len(set(sizes)) > 1:
-        raise ValueError(f"the workers' tensors have different sizes: {sizes} elements, by rank")
-
-
 def _reduced(pieces: List[torch.Tensor], op: str) -> torch.Tensor:
     """In the order of ranks, so that all workers get the same bits."""
     result = pieces[0]
@@ -115,16 +128,16 @@ def _saved(value: Any) -> bytes:
     """Returns the value as bytes; or why it has none, which the other workers are told, too."""
     try:
         data = plain_data.to_bytes(value)
-    except TypeError as error:
-        return b"1" + str(error).encode()
+    except Exception as error:  # pylint: disable=broad-except  # also RecursionError
+        return f"1{type(value).__name__}: {error}".encode()[:_MOST_BYTES]
     if len(data) > _MOST_BYTES:
-        return f"1the value has {len(data)} bytes, and an exchange at most {_MOST_BYTES}".encode()
+        return f"2the value has {len(data)} bytes, and an exchange at most {_MOST_BYTES}".encode()
     return b"0" + data
 
 
 def _loaded(data: bytes) -> Any:
-    if data[:1] == b"1":
-        raise TypeError(data[1:].decode())
+    if data[:1] != b"0":
+        raise (TypeError if data[:1] == b"1" else ValueError)(data[1:].decode("utf-8", "replace"))
     return plain_data.from_bytes(data[1:])
 
 

@@ -80,7 +80,7 @@ def _model_handle(job: ctypes.c_void_p, name: str) -> ctypes.c_void_p:
 
 def model_name(name: Optional[str], run: Optional[str] = None) -> str:
     """Returns the name by which the server knows a model that the program calls so; "" for the one without a name."""
-    if name is not None and not (isinstance(name, str) and name):
+    if name is not None and not (isinstance(name, str) and name and "\0" not in name):
         raise ValueError(f"name is {name!r}, expected a text such as \"critic\", or None for the model without a name")
     return ".".join(part for part in (run, name) if part is not None)
 
@@ -167,16 +167,16 @@ class Job:
     def all_reduce(self, tensor: "torch.Tensor", op: str = "sum", timeout: float = 600) -> "torch.Tensor":
         """Makes `tensor` the sum of all workers' tensors, element by element, and returns it: for a mean of accuracies.
 
-        Called by all workers of the launch, with tensors of one size and type, in one order with broadcast() and barrier().
-        All get the same bits. At most 64 MiB.
+        Called by all workers of the launch, with tensors of one shape and type, in one order with broadcast() and barrier(),
+        and before the last optimizer leaves: then the server may end. All get the same bits. At most 64 MiB.
 
         Args:
           op: "sum", "mean", "min" or "max".
           timeout: seconds to wait for the others.
 
         Raises:
-          ValueError: an argument is wrong, the tensors differ, or this process has no rank.
-          RemoteError: some workers have not come in time, which it names; or the server has gone.
+          ValueError: an argument is wrong, this process has no rank, or another worker makes another call, or has another shape or type: then all raise it.
+          RemoteError: some workers have not come in time, which it names: make the same call again. Or the server has gone.
         """
         return self._exchange().all_reduce(tensor, op, timeout)
 

@@ -284,6 +284,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     raise
                 warnings.warn(f"state_dict() has only the optimizer's options: {error}; a server that was started with "
                               "--checkpoint-dir saves its state", stacklevel=2)
+                return {**self._inner.state_dict(), "state": {}}  # not PyTorch's own, which has made no step
         own: Dict[str, Any] = self._inner.state_dict()
         return own
 

@@ -41,7 +41,8 @@ def _plain(value: Any, tensors: List[torch.Tensor]) -> Any:
     if isinstance(value, (list, tuple)):
         return ["list" if isinstance(value, list) else "tuple", *(_plain(entry, tensors) for entry in value)]
     if isinstance(value, bytes):
-        return ["bytes", value.hex()]
+        tensors.append(torch.frombuffer(bytearray(value), dtype=torch.uint8) if value else torch.empty(0, dtype=torch.uint8))
+        return ["bytes", len(tensors) - 1]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"a {type(value).__name__} cannot be handed to another worker; expected tensors, numbers, texts, bytes, and "
@@ -55,7 +56,8 @@ def _whole(plain: Any, tensors: List[torch.Tensor]) -> Any:
     if name == "tensor":
         return tensors[entries[0]]
     if name == "bytes":
-        return bytes.fromhex(entries[0])
+        data: bytes = tensors[entries[0]].numpy().tobytes()
+        return data
     if name == "dict":
         return {_whole(key, tensors): _whole(entry, tensors) for key, entry in entries}
     values = [_whole(entry, tensors) for entry in entries]
