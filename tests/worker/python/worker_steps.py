@@ -265,7 +265,7 @@ def warns_of_a_state_that_cannot_be_handed_over(job):
             optimizer.zero_grad()
             loss_of(model, step, 0).backward()
             optimizer.step()
-    said = [str(warning.message) for warning in told if "has a set, which cannot be handed" in str(warning.message)]
+    said = [str(warning.message) for warning in told if "late: a set cannot be handed" in str(warning.message)]
     optimizer.leave()
     say("warned", len(said))
 
