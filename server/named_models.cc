@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/random.h"
 #include "common/protocol/model_name.h"
+#include "server/admission/draining.h"
 #include "server/closing_table.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/job_outcome.h"
@@ -79,6 +80,7 @@ absl::StatusOr<ModelParts> NamedModels::Find(const std::string& name, bool begin
   if (!sound.ok()) return sound;
   absl::MutexLock lock(&mu_);
   if (models_.count(name) == 0) {
+    if (begins && drains_) return DrainingError();
     if (!begins) {
       return MakeError(Reason::kNotFound, absl::StrCat("this job has no model \"", name, "\""));
     }
@@ -150,6 +152,7 @@ bool NamedModels::AreOver() const {
 
 void NamedModels::Drain() {
   absl::MutexLock lock(&mu_);
+  drains_ = true;
   for (auto& named : models_) {
     Model& model = named.second;
     NoteUse(model);

@@ -29,7 +29,7 @@ namespace sluice {
 // The methods of ModelFinder are for any thread, the others for that of Server::Serve().
 class NamedModels final : public ModelFinder {
  public:
-  static constexpr size_t kMost = 256;
+  static constexpr size_t kMost = 256;  // names
 
   // `options` are those of the job. `trace`, which may be null, outlives this.
   NamedModels(const ServerOptions& options, Trace* trace);
@@ -56,7 +56,7 @@ class NamedModels final : public ModelFinder {
   // that was killed, all do, and who held the job has the time of a lease to hold it again.
   bool AreOver() const;
 
-  // Ends what training is left.
+  // Ends what training is left. No model is begun any more.
   void Drain();
   // Lets answers that are held fail with `why`; see HostedModel::EndAnswers().
   void EndAnswers(const absl::Status& why);
@@ -88,6 +88,7 @@ class NamedModels final : public ModelFinder {
   std::shared_ptr<const int> held_ = std::make_shared<int>();  // HoldJob() returns copies
   mutable absl::Mutex mu_;
   std::string job_id_ ABSL_GUARDED_BY(mu_);
+  bool drains_ ABSL_GUARDED_BY(mu_) = false;
   std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);  // by name; none is removed
 };
 

@@ -423,6 +423,7 @@ void Server::AwaitFarewell() {
   while (AnyIsPresent(shard().Sessions()) && RealClock().Now() < until &&
          WaitForStopSignal() == 0) {
     incarnation_->Tick();
+    if (named_ != nullptr) named_->Tick();
   }
 }
 

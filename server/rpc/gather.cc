@@ -36,10 +36,9 @@ class GatherCall final : public grpc::ServerUnaryReactor,
   void Start(const v1::GatherRequest& request, absl::Duration longest) {
     const std::shared_ptr<GatherCall> self = self_ = shared_from_this();
     const uint64_t number = request.number();
-    const auto id =
-        gatherings_.Add(request, [weak = weak_from_this()](const Gatherings::Given& given) {
-          if (const auto call = weak.lock()) call->Answer(*given);
-        });
+    const auto id = gatherings_.Add(request, [weak = weak_from_this()](const auto& given) {
+      if (const auto call = weak.lock()) call->Answer(given);
+    });
     if (!id.ok()) return Finish(ToGrpcStatus(id.status()));
     if (wait_.Begin(*id)) return Finish(grpc::Status::CANCELLED);
     absl::MutexLock lock(&mu_);
@@ -61,11 +60,9 @@ class GatherCall final : public grpc::ServerUnaryReactor,
   }
 
  private:
-  void Answer(const std::vector<std::string>& given) {
-    v1::GatherResponse answer;
-    for (const std::string& data : given) answer.add_data(data);
-    *response_ = EncodeMessage(answer);
-    Finish(grpc::Status::OK);
+  void Answer(const absl::StatusOr<Gatherings::Given>& given) {
+    if (given.ok()) *response_ = **given;
+    Finish(ToGrpcStatus(given.status()));
   }
 
   void EndLate(uint64_t number) {
@@ -92,54 +89,63 @@ class RefusedGather final : public grpc::ServerUnaryReactor {
 }  // namespace
 
 absl::StatusOr<uint64_t> Gatherings::Add(const v1::GatherRequest& request, Done done) {
-  std::vector<Done> complete;
-  Given given;
-  uint64_t id = 0;
+  Due due;
+  absl::StatusOr<uint64_t> id = uint64_t{0};
   {
     absl::MutexLock lock(&mu_);
     absl::Status sound = CheckMember(request);
+    if (sound.ok()) ForgetEarlier(request, &due);
     if (sound.ok()) sound = Begin(request);
-    if (!sound.ok()) return sound;
-    Exchange& exchange = exchanges_.at(request.number());
-    sound = CheckFits(request, exchange);
-    if (!sound.ok()) return sound;
-    members_[request.rank()] = {request.process_nonce(), request.number()};
-    id = ++last_id_;
-    given = exchange.given;
-    if (given == nullptr) {
-      const auto before = exchange.waiting.find(request.rank());
-      if (before != exchange.waiting.end()) waiting_.erase(before->second);
-      std::string& data = exchange.data[request.rank()];
-      exchange.bytes += request.data().size() - data.size();
-      data = request.data();
-      exchange.waiting[request.rank()] = id;
-      waiting_[id] = std::move(done);
-    }
-    if (given == nullptr && exchange.data.size() == exchange.size) {
-      complete = Complete(request.number());
-      given = exchange.given;
+    if (sound.ok()) sound = CheckFits(request, exchanges_.at(request.number()));
+    if (sound.ok()) {
+      members_[request.rank()] = {request.process_nonce(), request.number()};
+      id = ++last_id_;
+      Exchange& exchange = exchanges_.at(request.number());
+      waiting_[*id] = std::move(done);
+      Part& part = exchange.parts[request.rank()];
+      Take(part.id, absl::UnavailableError("a later call of this rank has taken its place"), &due);
+      part.nonce = request.process_nonce();
+      part.id = *id;
+      if (exchange.given != nullptr) {
+        Take(*id, exchange.given, &due);
+      } else {
+        exchange.bytes += request.data().size() - part.data.size();
+        part.data = request.data();
+        if (exchange.parts.size() == exchange.size) Complete(request.number(), &due);
+      }
+    } else {
+      id = sound;
     }
   }
-  if (complete.empty() && given != nullptr) complete.push_back(std::move(done));
-  for (const Done& each : complete) each(given);
+  for (const auto& [call, result] : due) call(result);
   return id;
 }
 
-// Begins the exchange, unless it is under way.
-absl::Status Gatherings::Begin(const v1::GatherRequest& request) {
+// The first call of another process of that rank: what the one before has given does not count, and
+// those who wait for it cannot go on.
+void Gatherings::ForgetEarlier(const v1::GatherRequest& request, Due* due) {
   const auto member = members_.find(request.rank());
-  const auto found = exchanges_.find(request.number());
-  if (found != exchanges_.end()) {
-    const bool same = member != members_.end() && member->second.nonce == request.process_nonce();
-    if (same || found->second.given == nullptr) return absl::OkStatus();
-    exchanges_.erase(found);  // of processes that were here before
+  if (member == members_.end() || member->second.nonce == request.process_nonce()) return;
+  const absl::Status lost =
+      MakeError(Reason::kGatherLost, absl::StrCat("rank ", request.rank(),
+                                                  " was started again, and has no more part in ",
+                                                  "this exchange; start all again"));
+  for (auto i = exchanges_.begin(); i != exchanges_.end();) {
+    const auto part = i->second.parts.find(request.rank());
+    const bool earlier =
+        part != i->second.parts.end() && part->second.nonce != request.process_nonce();
+    if (earlier) {
+      for (const auto& one : i->second.parts) Take(one.second.id, lost, due);
+    }
+    i = earlier ? exchanges_.erase(i) : std::next(i);
   }
-  // Processes that are gone have left what they began.
+}
+
+// Begins the exchange, unless it is under way. Processes that are gone have left what they began.
+absl::Status Gatherings::Begin(const v1::GatherRequest& request) {
+  if (exchanges_.count(request.number()) > 0) return absl::OkStatus();
   for (auto i = exchanges_.begin(); i != exchanges_.end() && exchanges_.size() >= kMostExchanges;) {
-    const bool awaited =
-        std::any_of(i->second.waiting.begin(), i->second.waiting.end(),
-                    [this](const auto& one) { return waiting_.count(one.second) > 0; });
-    i = awaited ? std::next(i) : exchanges_.erase(i);
+    i = IsAwaited(i->second) ? std::next(i) : exchanges_.erase(i);
   }
   if (exchanges_.size() >= kMostExchanges) {
     return BadArgument(absl::StrCat(kMostExchanges, " exchanges are under way, and processes that ",
@@ -149,23 +155,27 @@ absl::Status Gatherings::Begin(const v1::GatherRequest& request) {
   return absl::OkStatus();
 }
 
-// All processes have called for this exchange, so they have the answers of the earlier ones.
-std::vector<Gatherings::Done> Gatherings::Complete(uint64_t number) {
-  exchanges_.erase(exchanges_.begin(), exchanges_.find(number));
-  Exchange& exchange = exchanges_[number];
-  auto given = std::make_shared<std::vector<std::string>>();
-  for (auto& data : exchange.data) given->push_back(std::move(data.second));
-  std::vector<Done> complete;
-  for (const auto& one : exchange.waiting) {
-    const auto waiting = waiting_.find(one.second);
-    if (waiting == waiting_.end()) continue;  // it has been cancelled
-    complete.push_back(std::move(waiting->second));
-    waiting_.erase(waiting);
+bool Gatherings::IsAwaited(const Exchange& exchange) const {
+  for (const auto& part : exchange.parts) {
+    if (waiting_.count(part.second.id) > 0) return true;
   }
-  exchange.data.clear();
-  exchange.waiting.clear();
-  exchange.given = std::move(given);
-  return complete;
+  return false;
+}
+
+// The call with that id, if it still waits, gets `result`.
+void Gatherings::Take(uint64_t id, const absl::StatusOr<Given>& result, Due* due) {
+  auto call = waiting_.extract(id);
+  if (!call.empty()) due->emplace_back(std::move(call.mapped()), result);
+}
+
+// All processes have called for this exchange, so they have the answers of the earlier ones.
+void Gatherings::Complete(uint64_t number, Due* due) {
+  exchanges_.erase(exchanges_.begin(), exchanges_.find(number));
+  Exchange& exchange = exchanges_.at(number);
+  v1::GatherResponse answer;
+  for (auto& part : exchange.parts) answer.add_data(std::exchange(part.second.data, {}));
+  exchange.given = std::make_shared<const grpc::ByteBuffer>(EncodeMessage(answer));
+  for (const auto& part : exchange.parts) Take(part.second.id, exchange.given, due);
 }
 
 bool Gatherings::Cancel(uint64_t id) {
@@ -181,13 +191,13 @@ std::string Gatherings::Missing(uint64_t number) const {
   const Exchange& exchange = found->second;
   std::vector<std::string> missing;
   for (uint32_t rank = 0; rank < exchange.size && missing.size() < kMostNames; ++rank) {
-    if (exchange.data.count(rank) > 0) continue;
+    if (exchange.parts.count(rank) > 0) continue;
     const auto member = members_.find(rank);
     const uint64_t at = member == members_.end() ? 0 : member->second.number;
     missing.push_back(at == 0 ? absl::StrCat("rank ", rank)
                               : absl::StrCat("rank ", rank, " (at its exchange ", at, ")"));
   }
-  const size_t more = exchange.size - exchange.data.size() - missing.size();
+  const size_t more = exchange.size - exchange.parts.size() - missing.size();
   return absl::StrCat(absl::StrJoin(missing, ", "),
                       more > 0 ? absl::StrCat(" and ", more, " more") : "", " of ", exchange.size);
 }
@@ -219,8 +229,10 @@ absl::Status Gatherings::CheckFits(const v1::GatherRequest& request, const Excha
     return BadArgument(
         absl::StrCat("size is ", request.size(), ", and the others' is ", exchange.size));
   }
-  const auto own = exchange.data.find(request.rank());
-  const uint64_t others = exchange.bytes - (own == exchange.data.end() ? 0 : own->second.size());
+  if (exchange.given != nullptr) return absl::OkStatus();  // the data does not matter any more
+  const auto own = exchange.parts.find(request.rank());
+  const uint64_t others =
+      exchange.bytes - (own == exchange.parts.end() ? 0 : own->second.data.size());
   if (others + request.data().size() <= kMostBytes) return absl::OkStatus();
   return BadArgument(absl::StrCat("the data of all processes have ", others + request.data().size(),
                                   " or more bytes, expected at most ", kMostBytes));

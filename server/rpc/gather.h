@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -22,24 +23,26 @@
 
 namespace sluice {
 
-// The exchanges of a launch. Any thread may call any method; callbacks run outside its lock.
+// The exchanges of a launch: in each, every rank gives bytes and gets those of all (an all-gather).
+// Any thread may call any method; callbacks run outside its lock.
 class Gatherings {
  public:
-  static constexpr uint64_t kMostBytes = 3 << 20;  // of all processes in one exchange
+  static constexpr uint64_t kMostBytes = 3 << 20;  // of all ranks in one exchange
   static constexpr uint32_t kMostProcesses = 1 << 16;
   static constexpr size_t kMostExchanges = 16;  // under way
 
-  // Gets what all have given, in their order.
-  using Given = std::shared_ptr<const std::vector<std::string>>;
-  using Done = std::function<void(const Given&)>;
+  // The answer to all ranks, an encoded GatherResponse.
+  using Given = std::shared_ptr<const grpc::ByteBuffer>;
+  using Done = std::function<void(const absl::StatusOr<Given>&)>;
 
-  // Takes part in an exchange. Calls `done` once, perhaps at once, when all processes have; a call
-  // of the same process for the same exchange replaces an earlier one, whose `done` is not called
-  // any more. Returns an id for Cancel(). Errors are those of the call.
+  // Takes part in an exchange. Calls `done` once, unless Cancel() comes first: perhaps before this
+  // returns, when all ranks have given. An error says that a later call of the rank has taken this
+  // one's place (UNAVAILABLE), or that a rank's process was started again (GATHER_LOST). Returns an
+  // id for Cancel(), or BAD_ARGUMENT or GATHER_LOST; then `done` is not called.
   absl::StatusOr<uint64_t> Add(const v1::GatherRequest& request, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends the wait. True: `done` will not be called. What the process has given stays.
+  // Ends the wait. True: `done` will not be called. What the rank has given stays, and counts.
   bool Cancel(uint64_t id) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Who is missing in an exchange: "rank 2, rank 5 (at its exchange 7) of 8". Names four at most.
@@ -50,19 +53,29 @@ class Gatherings {
     uint64_t nonce = 0;
     uint64_t number = 0;  // of its latest exchange
   };
-  struct Exchange {
-    uint32_t size = 0;
-    uint64_t bytes = 0;
-    std::map<uint32_t, std::string> data;  // of each rank that has come
-    std::map<uint32_t, uint64_t> waiting;  // the ids of those who wait
-    Given given;                           // when all have come
+  struct Part {
+    uint64_t nonce = 0;  // of the process that gave it
+    uint64_t id = 0;     // of its call
+    std::string data;    // empty when the exchange is complete
   };
+  struct Exchange {
+    uint32_t size = 0;               // ranks
+    uint64_t bytes = 0;              // of all data
+    std::map<uint32_t, Part> parts;  // by rank
+    Given given;                     // null: not all have come
+  };
+  // Callbacks that are due, and what they get.
+  using Due = std::vector<std::pair<Done, absl::StatusOr<Given>>>;
 
   absl::Status CheckMember(const v1::GatherRequest& request) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ForgetEarlier(const v1::GatherRequest& request, Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Begin(const v1::GatherRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static absl::Status CheckFits(const v1::GatherRequest& request, const Exchange& exchange);
-  std::vector<Done> Complete(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsAwaited(const Exchange& exchange) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Take(uint64_t id, const absl::StatusOr<Given>& result, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Complete(uint64_t number, Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;

@@ -26,8 +26,8 @@ absl::string_view BytesOf(const SlotCheckpoint& slot) {
 
 constexpr size_t kMostCopies = 4;
 constexpr size_t kMostCalls = 128;  // that wait for a copy
-constexpr absl::Duration kGrace = absl::Seconds(10);
-constexpr double kSlowest = 5e6;  // bytes in a second
+constexpr absl::Duration kGrace = absl::Seconds(60);
+constexpr double kSlowest = 1e6;  // bytes in a second
 
 class PullSlotsStream final : public ByteStream,
                               public std::enable_shared_from_this<PullSlotsStream> {
@@ -66,34 +66,47 @@ class PullSlotsStream final : public ByteStream,
   void Copy() {
     const std::shared_ptr<const Snapshot> latest = shard_.snapshot();
     const SlotCopies::Copy there = latest == nullptr ? nullptr : copies_.Of(latest->step);
-    if (there != nullptr) return SendSlots(there);
+    if (there != nullptr) return SendLater(there);
     if (copies_.alive() >= kMostCopies) {
       return Refuse(absl::StrCat("callers still read the slots of ", kMostCopies, " steps"));
     }
     shard_.durability().TakeCheckpoint(
-        [self = shared_from_this()](const absl::StatusOr<SlotCopies::Copy>& taken) {
+        [self = shared_from_this()](
+            const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
           if (!taken.ok()) return self->Finish(ToGrpcStatus(taken.status()));
-          self->copies_.Add(*taken);
-          self->SendSlots(*taken);
+          // Training waits for this thread.
+          self->shard_.executors().summaries->Run([self, taken = *taken] {
+            auto copy = std::make_shared<CopiedSlots>();
+            copy->taken = taken;
+            for (const SlotCheckpoint& slot : taken->slots) {
+              copy->checksums.push_back(Checksum(BytesOf(slot)));
+            }
+            self->copies_.Add(copy);
+            self->SendSlots(copy);
+          });
         });
   }
 
-  void SendSlots(const SlotCopies::Copy& taken) {
-    const std::shared_ptr<PullSlotsStream> self = shared_from_this();
+  // Not in this thread, which may be that of the call whose turn was before.
+  void SendLater(const SlotCopies::Copy& copy) {
+    shard_.executors().summaries->Run([self = shared_from_this(), copy] { self->SendSlots(copy); });
+  }
+
+  void SendSlots(const SlotCopies::Copy& copy) {
     v1::PullSlotsResponse first;
-    first.set_step(taken->step.value());
-    first.set_optimizer_steps(taken->optimizer_steps);
+    first.set_step(copy->taken->step.value());
+    first.set_optimizer_steps(copy->taken->optimizer_steps);
+    *first.mutable_checksums() = {copy->checksums.begin(), copy->checksums.end()};
     std::vector<absl::string_view> slots;
     size_t bytes = 0;
-    for (const SlotCheckpoint& slot : taken->slots) {
+    for (const SlotCheckpoint& slot : copy->taken->slots) {
+      first.add_names(slot.name);
       slots.push_back(BytesOf(slot));
       bytes += slots.back().size();
-      first.add_names(slot.name);
-      first.add_checksums(Checksum(slots.back()));
     }
-    CutOffAfter(kGrace + absl::Seconds(static_cast<double>(bytes) / kSlowest));
-    Send(EncodeMessage(first), v1::PullSlotsResponse::kDataFieldNumber, std::move(slots), taken);
     copies_.turns().Leave(this);
+    CutOffAfter(kGrace + absl::Seconds(static_cast<double>(bytes) / kSlowest));
+    Send(EncodeMessage(first), v1::PullSlotsResponse::kDataFieldNumber, std::move(slots), copy);
   }
 
   void CutOffAfter(absl::Duration longest) {
@@ -120,7 +133,7 @@ SlotCopies::Copy SlotCopies::Of(Step step) const {
   absl::MutexLock lock(&mu_);
   for (const auto& copy : copies_) {
     Copy alive = copy.lock();
-    if (alive != nullptr && alive->step == step) return alive;
+    if (alive != nullptr && alive->taken->step == step) return alive;
   }
   return nullptr;
 }

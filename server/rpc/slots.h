@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -17,27 +18,34 @@
 
 namespace sluice {
 
+// The slots of a step, copied.
+struct CopiedSlots {
+  std::shared_ptr<const ShardCheckpoint> taken;
+  std::vector<uint64_t> checksums;  // XXH3-64, of each slot
+};
+
 // The copies of slots that are being sent. All calls of a step share one. Any thread may use it.
 class SlotCopies {
  public:
-  using Copy = std::shared_ptr<const ShardCheckpoint>;
+  using Copy = std::shared_ptr<const CopiedSlots>;
 
   // The copy of that step; null if there is none.
   Copy Of(Step step) const ABSL_LOCKS_EXCLUDED(mu_);
   void Add(const Copy& copy) ABSL_LOCKS_EXCLUDED(mu_);
-  size_t alive() const ABSL_LOCKS_EXCLUDED(mu_);
+  size_t alive() const ABSL_LOCKS_EXCLUDED(mu_);  // how many copies some call still sends
 
   Turns& turns() { return turns_; }  // one copy is made at a time
 
  private:
   Turns turns_{1};
   mutable absl::Mutex mu_;
-  std::vector<std::weak_ptr<const ShardCheckpoint>> copies_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<const CopiedSlots>> copies_ ABSL_GUARDED_BY(mu_);
 };
 
-// Copies the slots, as for a checkpoint, and sends them. A caller who reads slowly is cut off,
-// after 10 s and the time in which 5 MB/s have come; RESOURCE_EXHAUSTED without a reason if such
-// callers hold the copies of four steps. All outlive the call.
+// Copies the slots, as for a checkpoint, and sends them. A caller who reads slowly is cut off, with
+// CANCELLED: after 60 s and the time that 1 MB/s takes. RESOURCE_EXHAUSTED without a reason if
+// calls still send the copies of four other steps, or 128 wait; call again later. Other errors are
+// those of the RPC. All outlive the call.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullSlots(grpc::CallbackServerContext& context,
                                                            const v1::PullSlotsRequest& request,
                                                            SlotCopies& copies, Shard& shard);

@@ -11,6 +11,9 @@
 namespace sluice {
 namespace {
 
+// Others read the slots of other steps meanwhile.
+constexpr absl::Duration kPauseForSlots = absl::Milliseconds(500);
+
 absl::Status CheckTakesOptions(const Welcome& welcome) {
   if (welcome.takes_options) return absl::OkStatus();
   return absl::UnimplementedError(
@@ -110,6 +113,8 @@ absl::StatusOr<PulledSlots> ParameterClient::PullSlots() {
       LOG(WARNING) << session_.worker() << " joins again: " << slots.status().message();
       const absl::Status back = session_.Rejoin();
       if (!back.ok()) return back;
+    } else if (absl::IsResourceExhausted(slots.status())) {
+      session_.connection().AwaitRetry(kPauseForSlots);
     } else if (!IsCorrupt(slots.status())) {
       return slots;
     }

@@ -138,7 +138,7 @@ TEST(GatherTest, BadRequestsAreNamed) {
 
 TEST(GatherTest, TheBytesOfAllAreBounded) {
   Gatherings gatherings;
-  const auto nobody = [](const Gatherings::Given&) {};
+  const auto nobody = [](const auto&) {};
   const std::string half(Gatherings::kMostBytes / 2, 'x');
   EXPECT_THAT(gatherings.Add(Given(0, 3, 1, half), nobody), IsOk());
   EXPECT_THAT(gatherings.Add(Given(0, 3, 1, half), nobody), IsOk());
@@ -150,7 +150,7 @@ TEST(GatherTest, TheBytesOfAllAreBounded) {
 
 TEST(GatherTest, WhatIsUnderWayIsBounded) {
   Gatherings gatherings;
-  const auto nobody = [](const Gatherings::Given&) {};
+  const auto nobody = [](const auto&) {};
   std::vector<uint64_t> ids;
   for (uint32_t i = 0; i < Gatherings::kMostExchanges; ++i) {
     const auto id = gatherings.Add(Given(i, 100, 10 + i, "x"), nobody);

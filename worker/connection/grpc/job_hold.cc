@@ -90,7 +90,9 @@ void JobHold::Run() {
     const absl::Status begun = Begin();
     if (begun.ok()) continue;
     call_ = nullptr;
-    if (IsLost(begun)) continue;
+    const bool refused = absl::IsInvalidArgument(begun) || absl::IsUnimplemented(begun) ||
+                         absl::IsFailedPrecondition(begun);
+    if (!refused) continue;
     LOG(WARNING) << "this process does not hold the job any more, which may end between two of its "
                     "models: "
                  << Explained(begun).message();

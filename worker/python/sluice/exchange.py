@@ -29,6 +29,8 @@ class Exchange:
     def all_reduce(self, tensor: torch.Tensor, op: str, timeout: float) -> torch.Tensor:
         if op not in _REDUCTIONS:
             raise ValueError(f"op is {op!r}, expected one of {', '.join(_REDUCTIONS)}")
+        if tensor.dtype == torch.bool and op not in ("min", "max"):
+            raise ValueError(f"the {op} of torch.bool is none of torch.bool; give whole numbers, or take max or min")
         if op == "mean" and not tensor.dtype.is_floating_point:
             raise ValueError(f"the mean of {tensor.dtype} is none of {tensor.dtype}; give real numbers, or take the sum")
         size = self._check_size(tensor.numel() * tensor.element_size(), "the tensor")
@@ -36,7 +38,7 @@ class Exchange:
         call = f"all_reduce({op}) of {own.dtype}, shape {list(tensor.shape)}"
         step = max(1, self._room(size) // max(1, own.element_size()))
         for begin in range(0, max(1, own.numel()), step):
-            given = self._gather(call, _bytes_of(own[begin:begin + step]), timeout)
+            given = self._gather(f"{call}, from {begin}", _bytes_of(own[begin:begin + step]), timeout)
             own[begin:begin + step] = _reduced([_tensor_of(data, own.dtype) for data in given], op)
         with torch.no_grad():
             tensor.copy_(own.reshape(tensor.shape))
@@ -49,11 +51,11 @@ class Exchange:
         call = f"broadcast from rank {root}"
         sends = self._rank == root
         data = _saved(value) if sends else b""
-        length = int.from_bytes(self._gather(call, len(data).to_bytes(8, "little") if sends else b"", timeout)[root], "little")
+        length = int.from_bytes(self._gather(f"{call}, length", len(data).to_bytes(8, "little") if sends else b"", timeout)[root], "little")
         received = bytearray()
         while len(received) < length:
             piece = data[len(received):len(received) + self._room(1)]
-            received += self._gather(call, piece, timeout)[root]
+            received += self._gather(f"{call}, from {len(received)}", piece, timeout)[root]
         return _loaded(bytes(received))
 
     def barrier(self, timeout: float) -> None:
@@ -61,7 +63,7 @@ class Exchange:
         self._gather("barrier", b"", timeout)
 
     def _room(self, givers: int) -> int:
-        """How many bytes each of those who give some may give at once."""
+        """Returns how many bytes each of `givers` may give at once, a multiple of 8."""
         return max(8, (_AT_ONCE - _CALL_BYTES * (self._size or 0)) // givers // 8 * 8)
 
     def _check_size(self, size: int, what: str) -> int:

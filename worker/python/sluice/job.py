@@ -176,7 +176,9 @@ class Job:
 
         Raises:
           ValueError: an argument is wrong, this process has no rank, or another worker makes another call, or has another shape or type: then all raise it.
-          RemoteError: some workers have not come in time, which it names: make the same call again. Or the server has gone.
+          RemoteError: some workers have not come within `timeout` (of a large tensor: for one of its pieces), which it names:
+            make the same call again. If a large tensor's broke off in the middle, all then get a ValueError. Or the server
+            has gone.
         """
         return self._exchange().all_reduce(tensor, op, timeout)
 

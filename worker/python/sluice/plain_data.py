@@ -34,7 +34,10 @@ def check(value: Any) -> None:
 def _plain(value: Any, tensors: List[torch.Tensor]) -> Any:
     """Returns JSON's form of a value, whose tensors it adds to `tensors`. Of what JSON lacks, it is a list: a name first."""
     if isinstance(value, torch.Tensor):
-        tensors.append(value.detach())
+        own = value.detach()
+        # Of a view torch.save() writes the whole storage.
+        tensors.append(own.clone() if own.layout == torch.strided and _storage_bytes(own) > own.numel() * own.element_size()
+                       else own)
         return ["tensor", len(tensors) - 1]
     if isinstance(value, dict):
         return ["dict", *([_plain(key, tensors), _plain(entry, tensors)] for key, entry in value.items())]
@@ -47,6 +50,12 @@ def _plain(value: Any, tensors: List[torch.Tensor]) -> Any:
         return value
     raise TypeError(f"a {type(value).__name__} cannot be handed to another worker; expected tensors, numbers, texts, bytes, and "
                     "lists, tuples and dictionaries of those")
+
+
+def _storage_bytes(tensor: torch.Tensor) -> int:
+    storage: Any = getattr(tensor, "untyped_storage", tensor.storage)  # PyTorch 1.13 has no untyped one
+    size: int = storage().nbytes()
+    return size
 
 
 def _whole(plain: Any, tensors: List[torch.Tensor]) -> Any:

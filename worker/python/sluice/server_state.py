@@ -7,6 +7,9 @@ import torch
 
 from sluice.model import FlatModel
 
+# How PyTorch computes, and what its AdamW says of itself: these change no state.
+_WITHOUT_STATE = {"foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"}
+
 
 def state_dict_of(optimizer: torch.optim.Optimizer, flat: FlatModel, slots: Mapping[str, torch.Tensor],
                   steps: int) -> Dict[str, Any]:
@@ -40,7 +43,8 @@ def _form_of(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> Dict
     """Returns the state of one parameter after one step of PyTorch's own: which names, and of which types."""
     probe = torch.nn.Parameter(torch.zeros(1))
     probe.grad = torch.zeros(1)
-    options = {name: copy.copy(value) for name, value in group.items() if name in optimizer.defaults}
+    options = {name: copy.copy(value) for name, value in group.items()
+               if name in optimizer.defaults and name not in _WITHOUT_STATE}
     alone = type(optimizer)([probe], **options)
     alone.step()
     form: Dict[str, Any] = alone.state[probe]
