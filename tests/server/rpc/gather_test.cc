@@ -2,6 +2,7 @@
 
 #include "server/rpc/gather.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -98,6 +99,20 @@ TEST(GatherTest, ARepeatedCallGetsTheSameAnswer) {
   EXPECT_THAT(Call(world, Given(1, 2, 1, "second")), IsOkAndHolds(ElementsAre("first", "second")));
 }
 
+TEST(GatherTest, ACallThatIsRepeatedEndsTheOneThatWaits) {
+  ServerWorld world(Sync(1));
+  Exchanged first;
+  std::atomic<bool> ended{false};
+  std::thread waits([&] {
+    first = Call(world, Given(0, 2, 1, "a"));
+    ended = true;
+  });
+  while (!ended) EXPECT_FALSE(Call(world, Impatient(Given(0, 2, 1, "a"))).ok());
+  waits.join();
+  EXPECT_THAT(first, HasCode(absl::StatusCode::kUnavailable, HasSubstr("a later call")));
+  EXPECT_THAT(Call(world, Given(1, 2, 1, "b")), IsOkAndHolds(ElementsAre("a", "b")));
+}
+
 TEST(GatherTest, AProcessThatIsStartedAgainGetsNoAnswerOfTheOneBefore) {
   ServerWorld world(Sync(1));
   for (uint64_t number : {1, 2}) {
@@ -112,9 +127,15 @@ TEST(GatherTest, AProcessThatIsStartedAgainGetsNoAnswerOfTheOneBefore) {
 
 TEST(GatherTest, TheNextLaunchBeginsAnew) {
   ServerWorld world(Sync(1));
-  CallAll(world, {Given(0, 2, 1, "a"), Given(1, 2, 1, "b")});
-  for (const Exchanged& answer : CallAll(world, {Given(0, 2, 1, "c", 8), Given(1, 2, 1, "d", 9)})) {
-    EXPECT_THAT(answer, IsOkAndHolds(ElementsAre("c", "d")));
+  for (uint64_t number : {1, 2}) {
+    CallAll(world, {Given(0, 2, number, "a"), Given(1, 2, number, "b")});
+  }
+  EXPECT_FALSE(Call(world, Impatient(Given(0, 2, 3, "old"))).ok());  // left behind
+  for (uint64_t number : {1, 2, 3}) {
+    for (const Exchanged& answer :
+         CallAll(world, {Given(0, 2, number, "c", 8), Given(1, 2, number, "d", 9)})) {
+      EXPECT_THAT(answer, IsOkAndHolds(ElementsAre("c", "d"))) << number;
+    }
   }
 }
 
@@ -146,6 +167,7 @@ TEST(GatherTest, TheBytesOfAllAreBounded) {
   EXPECT_THAT(gatherings.Add(Given(2, 3, 1, "x"), nobody),
               IsError(Reason::kBadArgument, HasSubstr("at most 3145728")));
   EXPECT_THAT(gatherings.Add(Given(2, 3, 1, ""), nobody), IsOk());
+  EXPECT_THAT(gatherings.Add(Given(0, 3, 1, half), nobody), IsOk()) << "whose answer was lost";
 }
 
 TEST(GatherTest, WhatIsUnderWayIsBounded) {
