@@ -18,7 +18,6 @@
 namespace sluice {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
