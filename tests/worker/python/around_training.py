@@ -2,7 +2,6 @@
 """What surrounds training: around_training.py SCENARIO [ARGUMENT…] [--sluice-…]. around_training_test.py starts it."""
 
 import collections
-import os
 import sys
 import time
 import warnings
@@ -16,6 +15,7 @@ if __name__ == "__main__":  # before torch, which a process that serves does not
 
 # pylint: disable=wrong-import-position
 import torch  # noqa: E402
+from saying import expect, say  # noqa: E402
 from torch import nn  # noqa: E402
 
 OPTIMIZERS = {
@@ -26,19 +26,6 @@ OPTIMIZERS = {
     "adagrad": lambda groups: torch.optim.Adagrad(groups, lr=0.05, initial_accumulator_value=0.1),
     "rmsprop": lambda groups: torch.optim.RMSprop(groups, lr=0.01, momentum=0.5, centered=True),
 }
-
-
-def say(*words):
-    os.write(1, (" ".join(str(word) for word in words) + "\n").encode())
-
-
-def expect(kind, text, call):
-    try:
-        call()
-    except kind as error:
-        assert text in str(error), error
-        return
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def make_model():

@@ -2,7 +2,6 @@
 """Workers that train several models: named_models.py SCENARIO [ARGUMENT…] [--sluice-…]. named_models_test.py starts them."""
 
 import copy
-import os
 import sys
 
 import sluice
@@ -14,6 +13,7 @@ if __name__ == "__main__":  # before torch, which a process that serves does not
 
 # pylint: disable=wrong-import-position
 import torch  # noqa: E402
+from saying import expect, say  # noqa: E402
 from torch import nn  # noqa: E402
 
 STEPS = 30
@@ -51,19 +51,6 @@ def alone(seed, target, workers, shift=0):
 
 def difference(model, other):
     return max((a - b).abs().max().item() for a, b in zip(model.parameters(), other.parameters()))
-
-
-def say(*words):
-    os.write(1, (" ".join(str(word) for word in words) + "\n").encode())
-
-
-def expect(kind, text, call):
-    try:
-        call()
-    except kind as error:
-        assert text in str(error), error
-        return
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def trains_two_models_that_know_nothing_of_each_other(job):

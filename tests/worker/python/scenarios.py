@@ -41,6 +41,7 @@ if __name__ == "__main__":  # before torch, which takes more than a second, and 
 
 # pylint: disable=wrong-import-position
 import torch  # noqa: E402
+from saying import expect, say  # noqa: E402
 from torch import nn  # noqa: E402
 
 
@@ -63,21 +64,6 @@ def push(model, optimizer, gradient):
 
 def sgd(model, **options):
     return torch.optim.SGD(model.parameters(), lr=0.5, **options)
-
-
-def expect(kind, text, call):
-    """Calls a function that must raise an error of that class with that text."""
-    try:
-        call()
-    except kind as error:
-        assert text in str(error), error
-        return error
-    raise AssertionError(f"no {kind.__name__}")
-
-
-def say(*words):
-    """Prints a line at once, and whole: ranks share the terminal."""
-    os.write(1, (" ".join(str(word) for word in words) + "\n").encode())
 
 
 def what_is_wrong(job):

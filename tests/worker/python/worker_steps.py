@@ -17,6 +17,7 @@ if __name__ == "__main__":  # before torch, which a process that serves does not
 
 # pylint: disable=wrong-import-position
 import torch  # noqa: E402
+from saying import expect, say  # noqa: E402
 from torch import nn  # noqa: E402
 
 
@@ -84,10 +85,6 @@ def state_of(model, optimizer):
     tensors = [value for entry in state.values() for value in entry.values() if isinstance(value, torch.Tensor)]
     steps = [group.get("steps", "") for group in optimizer.param_groups]
     return checksum(model.parameters()), checksum(tensors), *steps
-
-
-def say(*words):
-    os.write(1, (" ".join(str(word) for word in words) + "\n").encode())
 
 
 def train(model, optimizer, steps, worker, first=0, then=lambda step: None):
@@ -268,15 +265,6 @@ def warns_of_a_state_that_cannot_be_handed_over(job):
     said = [str(warning.message) for warning in told if "late: a set cannot be handed" in str(warning.message)]
     optimizer.leave()
     say("warned", len(said))
-
-
-def expect(kind, text, call):
-    try:
-        call()
-    except kind as error:
-        assert text in str(error), error
-        return
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def is_refused(job):
