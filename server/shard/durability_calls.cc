@@ -23,22 +23,17 @@ absl::optional<Step> LatestOf(const std::vector<CheckpointKey>& saved, Incarnati
 
 void DurabilityCalls::BeginRecovery() {
   absl::MutexLock lock(&job_.mu);
-  recovery_ = Recovery::kRepeats;
+  job_.recovery = Recovery::kRepeats;
 }
 
 void DurabilityCalls::EndRecovery() {
   absl::MutexLock lock(&job_.mu);
-  recovery_ = Recovery::kDone;
+  job_.recovery = Recovery::kDone;
 }
 
 bool DurabilityCalls::recovers() const {
   absl::MutexLock lock(&job_.mu);
-  return recovery_ != Recovery::kDone;
-}
-
-absl::Status DurabilityCalls::Check(Recovery at_least) const {
-  if (recovery_ >= at_least) return absl::OkStatus();
-  return absl::UnavailableError("the servers restore their state; try again");
+  return job_.recovery != Recovery::kDone;
 }
 
 absl::Status DurabilityCalls::Restore(const ShardCheckpoint& checkpoint,
@@ -63,7 +58,7 @@ absl::StatusOr<LeastJournaled> DurabilityCalls::AwaitLoaded() {
 void DurabilityCalls::BeginIncarnation(const IncarnationBegins& incarnations) {
   absl::MutexLock lock(&job_.mu);
   job_.coordinator.BeginIncarnation(incarnations);
-  recovery_ = std::max(recovery_, Recovery::kSaves);
+  job_.recovery = std::max(job_.recovery, Recovery::kSaves);
 }
 
 void DurabilityCalls::SetLostSteps(uint64_t steps) {
@@ -132,7 +127,7 @@ void DurabilityCalls::TakeCheckpoint(CheckpointCallback taken) {
   absl::Status wanted;
   {
     absl::MutexLock lock(&job_.mu);
-    wanted = Check(Recovery::kSaves);
+    wanted = job_.CheckRecovery(Recovery::kSaves);
     if (wanted.ok()) wanted = job_.others.why_stopped();
     if (wanted.ok()) wanted = job_.coordinator.RequestCheckpoint();
     if (wanted.ok()) job_.checkpoints.Add(taken);

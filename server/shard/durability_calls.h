@@ -23,9 +23,6 @@
 
 namespace sluice {
 
-// How far a recovery is during which other threads call the shard.
-enum class Recovery { kRepeats, kSaves, kDone };
-
 // Any thread may call any method, unless a comment says otherwise.
 class DurabilityCalls {
  public:
@@ -44,8 +41,6 @@ class DurabilityCalls {
   void BeginRecovery() ABSL_LOCKS_EXCLUDED(job_.mu);
   void EndRecovery() ABSL_LOCKS_EXCLUDED(job_.mu);
   bool recovers() const ABSL_LOCKS_EXCLUDED(job_.mu);  // is between the two
-  // UNAVAILABLE if a recovery is not so far.
-  absl::Status Check(Recovery at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu);
   // DATA_LOSS if its slots do not fit. With several servers it has this server's stripe, and the
   // others begin to load theirs. Join() fails with UNAVAILABLE until all have reported. `begins`:
   // the incarnations since the checkpoint, and where each began.
@@ -99,7 +94,6 @@ class DurabilityCalls {
   JobState& job_;
   ServerStripe& stripe_;
   StepLoop& steps_;
-  Recovery recovery_ ABSL_GUARDED_BY(job_.mu) = Recovery::kDone;
 };
 
 }  // namespace sluice

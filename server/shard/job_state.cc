@@ -15,6 +15,11 @@ std::string JobState::NameOf(SessionId session) const {
   return record.ok() ? (*record)->worker : "";
 }
 
+absl::Status JobState::CheckRecovery(Recovery at_least) const {
+  if (recovery >= at_least) return absl::OkStatus();
+  return absl::UnavailableError("the servers restore their state; try again");
+}
+
 void JobState::RequestPeriodicCheckpoint() {
   if (!checkpoints.has_periodic()) return;
   if (others.saves()) {

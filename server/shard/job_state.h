@@ -24,6 +24,9 @@
 
 namespace sluice {
 
+// How far a recovery is during which other threads call the shard.
+enum class Recovery { kRepeats, kSaves, kDone };
+
 struct JobState {
   // The arguments are those of Coordinator.
   JobState(const ShardOptions& options, const Clock& clock_, JobListener owner, PullRelease release)
@@ -31,6 +34,8 @@ struct JobState {
 
   // Of its worker or observer; empty if the session is unknown.
   std::string NameOf(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // UNAVAILABLE if a recovery is not so far.
+  absl::Status CheckRecovery(Recovery at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Requests a checkpoint for the callback of SetPeriodic(), if it is set and the other servers
   // have written the checkpoint before. Call it when there are parameters.
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -48,6 +53,7 @@ struct JobState {
   mutable absl::Mutex mu;
   ReplicaGroup others ABSL_GUARDED_BY(mu);
   Coordinator coordinator ABSL_GUARDED_BY(mu);
+  Recovery recovery ABSL_GUARDED_BY(mu) = Recovery::kDone;
   CheckpointRequests checkpoints ABSL_GUARDED_BY(mu);
   // Who waits for the end to be saved, and since when the first does.
   std::vector<std::function<void(const absl::Status&)>> await_end ABSL_GUARDED_BY(mu);

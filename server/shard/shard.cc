@@ -36,7 +36,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   {
     CompletingLock lock(&job_.mu);
     absl::Status ready = job_.others.CheckLoaded();
-    if (ready.ok()) ready = durability_.Check(Recovery::kDone);
+    if (ready.ok()) ready = job_.CheckRecovery(Recovery::kDone);
     if (!ready.ok()) return ready;
     const bool ended = job_.coordinator.roster().ended_before();
     welcome = job_.coordinator.Join(request, std::move(listener), lock.completions());
@@ -106,7 +106,7 @@ absl::StatusOr<Step> Shard::ChangeSettings(
   absl::StatusOr<Step> from;
   {
     absl::MutexLock lock(&job_.mu);
-    const absl::Status ready = durability_.Check(Recovery::kSaves);
+    const absl::Status ready = job_.CheckRecovery(Recovery::kSaves);
     if (!ready.ok()) return ready;
     from = change(job_.coordinator);
   }

@@ -125,7 +125,7 @@ MUTANTS = {
     "earlier_answers_not_repeated": ("membership", "later.answers.insert(record.answers.begin(), record.answers.end());", ""),
     "held_pushes_delay_others": ("admission", "for (const auto& entry : held_) served.push_back(entry.second.session);", ""),
     "incarnation_not_in_the_journal": ("replica", "record.incarnation = incarnation_;", ""),
-    "joins_before_steps_are_repeated": ("shard", "if (ready.ok()) ready = durability_.Check(Recovery::kDone);", ""),
+    "joins_before_steps_are_repeated": ("shard", "if (ready.ok()) ready = job_.CheckRecovery(Recovery::kDone);", ""),
     "journal_error_ignored": ("shard", "if (!journal_error_.ok()) acceptable = journal_error_;", ""),
     "last_gradient_not_in_the_journal": ("replica", "if ([[!last || journal_ != nullptr]]) return model_->Add(*push, weight);", "!last"),
     "later_begins_not_told": ("shard", "job_.others.Load({SourceOf(checkpoint), [[begins]]});", "IncarnationBegins()"),
