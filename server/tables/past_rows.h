@@ -25,7 +25,7 @@ struct PastRow {
   StoredAs before = StoredAs::kAbsent;
   bool becomes_row = false;     // or stays one
   uint32_t touches = 0;         // before the step, if it waits
-  uint64_t touched = 0;         // the step that touched it before; set when the step is made
+  uint64_t touched = 0;         // the step that touched it before
   uint32_t at = 0;              // which of the bucket's elements; only if it becomes or was a row
   uint32_t sum = 0;             // its index in BucketSums; only until the step is made
   RowRecord* record = nullptr;  // only until the step is made

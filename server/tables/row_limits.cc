@@ -42,7 +42,7 @@ absl::Status TooManyBytes(const TableSpec& table, uint64_t bytes, uint64_t more,
 RowGrowth RowLimits::Bound(const RowIds& rows) const {
   const uint64_t elements = store_->table(rows.table).shape.elements();
   const uint64_t count = rows.ids.size();
-  return {count, count, count * RecordPages::BytesOf(elements), count * kWaitingBytes};
+  return {count, count, 0, count * RecordPages::BytesOf(elements), count * kWaitingBytes};
 }
 
 RowGrowth RowLimits::Count(const RowIds& rows) const {

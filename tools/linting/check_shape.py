@@ -21,7 +21,6 @@ LARGER = {
     "SessionTable": 48,
     "DurableDirectory": 47,
     "ReplicaGroup": 40,
-    "RowBucket": 39,
     "Roster": 35,
     "PushAdmission": 33,
     "ServerStripe": 30,
