@@ -273,7 +273,8 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
   const Step since = state.suspect_since.value_or(state.step);
   Shard& shard = incarnation_->shard();
   DurableDirectory& durable = *incarnation_->durable();
-  const auto checkpoint = durable.FindWayBack(since);  // takes time, in which training goes on
+  const auto checkpoint =
+      durable.saver().FindWayBack(since);  // takes time, in which training goes on
   if (!checkpoint.has_value() || returns_ == kMostReturns) {
     const std::string why = checkpoint.has_value()
                                 ? absl::StrCat("the server has gone back ", returns_, " times")
@@ -292,7 +293,7 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
     return false;
   }
   ++returns_;
-  options_.shard.warnings = {WentBack(state, since, durable.PathOf(*checkpoint))};
+  options_.shard.warnings = {WentBack(state, since, durable.saver().PathOf(*checkpoint))};
   LOG(WARNING) << options_.shard.warnings[0].text;
   options_.shard.goes_on = true;
   const absl::Status removed = durable.GoBackTo(*checkpoint);
@@ -481,7 +482,7 @@ absl::Status Server::SaveWithReplicas() {
 std::string Server::HowToGoBack(const ShardStatus& state) {
   if (!state.suspect_since.has_value()) return "";
   const std::string since = absl::StrCat(" since step ", state.suspect_since->value());
-  const std::string better = incarnation_->durable()->NewestBefore(*state.suspect_since);
+  const std::string better = incarnation_->durable()->saver().NewestBefore(*state.suspect_since);
   if (better.empty()) return absl::StrCat(since, "; no checkpoint is from before");
   return absl::StrCat(
       since, "; the newest checkpoint from before is ", better,

@@ -22,58 +22,33 @@
 //
 // Each start of a server is an incarnation with a new number, which is on the disk before the
 // server answers anybody. Recover() connects a shard with a directory. The directory owns the lock,
-// the journal, and an executor with a thread that writes checkpoints.
+// the journal, and the saver of checkpoints.
 
 #ifndef SLUICE_SERVER_DURABLE_DIRECTORY_H_
 #define SLUICE_SERVER_DURABLE_DIRECTORY_H_
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/base/serial_executor.h"
-#include "common/base/stop_flag.h"
 #include "common/checkpoint/file_names.h"
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
-#include "server/durable/checkpoint/stripe_store.h"
+#include "server/durable/checkpoint_saver.h"
 #include "server/durable/durable_options.h"
+#include "server/durable/durable_steps.h"
 #include "server/durable/journal/journal.h"
 #include "server/durable/journal/journal_replay.h"
-#include "server/durable/journal_states.h"
 #include "server/durable/one_job.h"
 #include "server/durable/reached_step.h"
-#include "server/durable/this_server.h"
 #include "server/shard/replica_group.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
-
-// A checkpoint that is on the disk.
-struct SavedCheckpoint {
-  std::string path;
-  Step step;
-};
-
-// The newest checkpoint that a directory has saved.
-struct LastSaved {
-  Step step;
-  absl::Time at;  // by RealClock()
-};
-
-using SaveCallback = std::function<void(absl::StatusOr<SavedCheckpoint>)>;
-// Gets the checkpoints that are whole. Called by the thread that saves.
-using KeepListener = std::function<void(const std::vector<CheckpointName>&)>;
 
 // One thread calls StartJournal() and what stands before it here, except CheckOther() and
 // NoteStep(). Any thread may call CheckOther(), and what stands after StartJournal().
@@ -85,7 +60,6 @@ class DurableDirectory {
   // are FileSystem's. `files` outlives the directory.
   static absl::StatusOr<std::unique_ptr<DurableDirectory>> Open(
       const DurableOptions& options, FileSystem& files = RealFileSystem());
-  ~DurableDirectory();
 
   // Returns OK if another server of the job may have these files in its directory: see
   // CheckOneJob().
@@ -119,12 +93,6 @@ class DurableDirectory {
   // The number of steps after `begin` that an earlier incarnation had made. They are lost.
   uint64_t lost_steps() const { return lost_steps_; }
 
-  // With several servers: `keep` tells the others which checkpoints are whole. It is called before
-  // this returns, if there are any, and after each checkpoint that is saved. `take_another` is
-  // called if the journal needs a first checkpoint and the last one could not be saved. Before the
-  // first SaveUnlessBusy().
-  void TellOthers(KeepListener keep, std::function<void()> take_another);
-
   // Notes that a step was made, before anybody is told of it. For kMemory. One thread at a time.
   void NoteStep(Step step) { reached_.Note(step); }
 
@@ -134,74 +102,33 @@ class DurableDirectory {
   // of a server that cannot write: if there are more, of the one with the lowest number.
   StepJournal* StartJournal(JournalListener listener);
   // The journal of another server of the job has changed; `server` is 1 or more.
-  void NoteJournal(uint32_t server, Step durable, const absl::Status& stopped)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteJournal(uint32_t server, Step durable, const absl::Status& stopped);
   // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();
   uint64_t checkpoint_every() const { return options_.checkpoint_every; }
   bool journals() const { return options_.durability == Durability::kJournal; }
 
-  // Saves a checkpoint on the executor's thread, which then calls `done`, if any.
-  void Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done);
-
-  // The path of the newest checkpoint from before `suspect_since`, which is a ShardCheckpoint's,
-  // once those that are being saved are saved; empty if there is none.
-  std::string NewestBefore(Step suspect_since);
-
-  // The newest from before `suspect_since` that can be loaded; absent if there is none.
-  absl::optional<CheckpointName> FindWayBack(Step suspect_since);
+  // Saves checkpoints here.
+  CheckpointSaver& saver() { return saver_; }
+  const CheckpointSaver& saver() const { return saver_; }
   // Waits for running saves. Then removes the journal and every checkpoint newer than `checkpoint`,
   // from which the next server in this directory continues. The caller saves nothing afterwards.
   // NOT_FOUND, and nothing is removed, if `checkpoint` is not there any more. Other errors are
   // FileSystem's; then the next server continues from the newest checkpoint that is left.
   absl::Status GoBackTo(const CheckpointName& checkpoint);
-  std::string PathOf(const CheckpointName& checkpoint) const {
-    return PathOf(checkpoint.FileName());
-  }
-
-  // Absent if this object has saved none.
-  absl::optional<LastSaved> last_saved() const ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
-    return last_saved_;
-  }
-
-  // Does the same as Save(), unless an earlier checkpoint is still being saved. The log says
-  // whether it was saved. With a journal, the first checkpoint is tried until it succeeds, because
-  // no step is durable without it, and a full disk may have space again.
-  void SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint);
 
  private:
   DurableDirectory(const DurableOptions& options, FileSystem& files);
 
-  void RunOnExecutor(absl::FunctionRef<void()> task);
+  absl::Status ReadIncarnations();
+  absl::Status CheckFiles();
   absl::Status RemoveJournal();
   std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
-  absl::Status ReadIncarnations();
-  absl::Status CheckHistory() const;
-  absl::Status CheckFiles();
-  bool HasBase() const ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
-    return has_base_;
-  }
-  void SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoint);
-  absl::StatusOr<SavedCheckpoint> SaveNow(const ShardCheckpoint& checkpoint);
-  absl::StatusOr<std::string> SaveStriped(const ShardCheckpoint& checkpoint);
-  void KeepWhole();
-  bool WaitForBase() ABSL_LOCKS_EXCLUDED(mu_);
-  void NoteSaved();
-  void RemoveOldSegments();
-  void OnDurable(uint32_t server, Step step) ABSL_LOCKS_EXCLUDED(mu_);
-  void OnStopped(uint32_t server, const absl::Status& why) ABSL_LOCKS_EXCLUDED(tell_mu_, mu_);
-  void TellDurable() ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status CheckOtherJournals(const ShardCheckpoint& checkpoint) const;
-  void WriteDurableStep(Step step);
-  Step ReadDurableStep() const;
 
   const DurableOptions options_;
   FileSystem& files_;
   std::unique_ptr<FileLock> lock_;
-  StripeStore stripes_;          // of several servers: this one's
-  CheckpointStore checkpoints_;  // after Open(), only the executor's thread uses it
+  CheckpointStore checkpoints_;  // after RemoveLeftovers(), only the saver uses it
   std::unique_ptr<ShardCheckpoint> restored_;
   std::string job_id_;
   FirstDirectory first_;
@@ -210,18 +137,9 @@ class DurableDirectory {
   Incarnation incarnation_;
   ReachedStep reached_;
   uint64_t lost_steps_ = 0;
-  JournalListener listener_;
-  KeepListener tell_others_;            // or null
-  std::function<void()> take_another_;  // or null
-  absl::Mutex tell_mu_;  // while the listener is told of a journal that cannot be written
-  mutable absl::Mutex mu_;
-  bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
-  JournalStates journal_states_ ABSL_GUARDED_BY(mu_);
-  absl::optional<LastSaved> last_saved_ ABSL_GUARDED_BY(mu_);
-  std::atomic<int> saving_{0};
-  StopFlag end_;
+  DurableSteps steps_;
   std::unique_ptr<Journal> journal_;  // null in memory mode
-  SerialExecutor executor_{"sluice-save"};
+  CheckpointSaver saver_;             // ends before what it uses
 };
 
 }  // namespace sluice

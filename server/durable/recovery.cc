@@ -86,7 +86,7 @@ void SaveEnd(DurableDirectory& directory, Shard& shard) {
       [&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& end) {
         if (!end.ok()) return shard.durability().OnEndSaved(end.status());
         const Step step = (*end)->step;
-        directory.Save(*end, [&shard, step](const absl::StatusOr<SavedCheckpoint>& saved) {
+        directory.saver().Save(*end, [&shard, step](const absl::StatusOr<SavedCheckpoint>& saved) {
           shard.durability().OnEndSaved(saved.ok() ? absl::StatusOr<Step>(step) : saved.status());
         });
       });
@@ -104,9 +104,10 @@ absl::Status Recover(DurableDirectory& directory, Shard& shard,
   StartJournal(directory, shard, std::move(fatal));
   const auto save =
       [&directory](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& checkpoint) {
-        if (checkpoint.ok()) directory.SaveUnlessBusy(*checkpoint);  // periodic ones never fail
+        if (checkpoint.ok())
+          directory.saver().SaveUnlessBusy(*checkpoint);  // periodic ones never fail
       };
-  directory.TellOthers(
+  directory.saver().TellOthers(
       [&shard](const std::vector<CheckpointName>& whole) {
         std::vector<CheckpointKey> keep;
         for (const CheckpointName& name : whole) keep.push_back({name.incarnation, name.step});

@@ -9,7 +9,7 @@ namespace sluice {
 void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done) {
   shard.durability().TakeCheckpoint([&directory, done = std::move(done)](const auto& checkpoint) {
     if (checkpoint.ok()) {
-      directory.Save(*checkpoint, done);
+      directory.saver().Save(*checkpoint, done);
     } else {
       done(checkpoint.status());
     }

@@ -271,7 +271,7 @@ v1::ServerState ToProto(const ShardStatus& state, Shard& shard, const DurableDir
   }
   if (durable == nullptr) return message;
   message.set_checkpoint_every(durable->checkpoint_every());
-  const auto saved = durable->last_saved();
+  const auto saved = durable->saver().last_saved();
   if (!saved.has_value()) return message;
   message.mutable_last_checkpoint()->set_step(saved->step.value());
   *message.mutable_last_checkpoint()->mutable_since() = ToProto(RealClock().Now() - saved->at);

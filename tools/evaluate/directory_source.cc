@@ -12,7 +12,7 @@
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_follower.h"
 #include "server/durable/checkpoint/whole_checkpoint.h"
-#include "server/durable/directory.h"
+#include "server/durable/this_server.h"
 
 namespace sluice {
 namespace {

@@ -71,17 +71,17 @@ TEST_F(DurableDirectoryTest, ALifeBeginsThoughThereIsNoRoomForTheNameOfItsJob) {
 
 TEST_F(DurableDirectoryTest, KnowsWhenItSavedACheckpointLast) {
   Life life(options_, files_);
-  EXPECT_FALSE(life.directory().last_saved().has_value());
+  EXPECT_FALSE(life.directory().saver().last_saved().has_value());
   life.world().Start({"a"});
   const absl::Time before = RealClock().Now();
   ASSERT_THAT(SaveCheckpointAndWait(life.world().shard(), life.directory()), IsOk());
-  const absl::optional<LastSaved> saved = life.directory().last_saved();
+  const absl::optional<LastSaved> saved = life.directory().saver().last_saved();
   ASSERT_TRUE(saved.has_value());
   EXPECT_GE(saved->at, before);
   EXPECT_LE(saved->at, RealClock().Now());
   files_.SetRoom(0);
   EXPECT_FALSE(SaveCheckpointAndWait(life.world().shard(), life.directory()).ok());
-  EXPECT_EQ(life.directory().last_saved()->at, saved->at);
+  EXPECT_EQ(life.directory().saver().last_saved()->at, saved->at);
 }
 
 // The names of a killed server's files are synced before the next one removes any: else the machine

@@ -46,7 +46,7 @@ class RowDirectoryTest : public ::testing::Test {
     checkpoint->parameters = parameters;
     checkpoint->row_slots = SlotsOfTables();
     absl::Notification done;
-    directory.Save(std::move(checkpoint), [&](const auto& saved) {
+    directory.saver().Save(std::move(checkpoint), [&](const auto& saved) {
       EXPECT_THAT(saved, IsOk());
       done.Notify();
     });

@@ -73,11 +73,11 @@ class StripedDirectoryTest : public ::testing::Test {
     checkpoint.slots = std::move(own.slots);
     absl::Status result;
     absl::Notification done;
-    directory.Save(std::make_shared<const ShardCheckpoint>(std::move(checkpoint)),
-                   [&](absl::StatusOr<SavedCheckpoint> saved) {
-                     result = std::move(saved).status();
-                     done.Notify();
-                   });
+    directory.saver().Save(std::make_shared<const ShardCheckpoint>(std::move(checkpoint)),
+                           [&](absl::StatusOr<SavedCheckpoint> saved) {
+                             result = std::move(saved).status();
+                             done.Notify();
+                           });
     done.WaitForNotification();
     return result;
   }
@@ -120,7 +120,7 @@ TEST_F(StripedDirectoryTest, SavesNoCheckpointIfAnotherServerCannotSaveItsStripe
     ASSERT_THAT(Save(*directory, 10), IsOk());
     EXPECT_THAT(Save(*directory, 20, absl::ResourceExhaustedError("server 2 has no space left")),
                 HasCode(absl::StatusCode::kResourceExhausted, HasSubstr("server 2")));
-    EXPECT_EQ(directory->last_saved()->step, Step(10));
+    EXPECT_EQ(directory->saver().last_saved()->step, Step(10));
   }
   EXPECT_EQ(Open()->restored()->step, Step(10));
 }
@@ -149,7 +149,7 @@ TEST_F(StripedDirectoryTest, TellsWhichCheckpointsAreWholeAndRemovesItsOtherStri
   const auto directory = Open();
   ASSERT_THAT(Save(*directory, 10), IsOk());
   std::vector<std::vector<uint64_t>> told;
-  directory->TellOthers(
+  directory->saver().TellOthers(
       [&](const std::vector<CheckpointName>& whole) {
         told.emplace_back();
         for (const CheckpointName& name : whole) told.back().push_back(name.step.value());
@@ -168,7 +168,7 @@ TEST_F(StripedDirectoryTest, GoesBackToACheckpointFromBeforeTheSuspectSteps) {
   {
     const auto directory = Open();
     for (const uint64_t step : {10, 20}) ASSERT_THAT(Save(*directory, step), IsOk());
-    const auto before = directory->FindWayBack(Step(15));
+    const auto before = directory->saver().FindWayBack(Step(15));
     ASSERT_TRUE(before.has_value());
     EXPECT_EQ(before->step, Step(10));
     EXPECT_THAT(directory->GoBackTo(*before), IsOk());
@@ -180,7 +180,7 @@ TEST_F(StripedDirectoryTest, DoesNotGoBackToOneWhoseStripeIsDamaged) {
   const auto directory = Open();
   for (const uint64_t step : {10, 20}) ASSERT_THAT(Save(*directory, step), IsOk());
   files_.BytesOf(absl::StrCat(options_.directory, "/", FileOf(10, 0))).pop_back();
-  EXPECT_FALSE(directory->FindWayBack(Step(15)).has_value());
+  EXPECT_FALSE(directory->saver().FindWayBack(Step(15)).has_value());
 }
 
 TEST_F(StripedDirectoryTest, BeginsWithNothingIfOnlyStripesAreThere) {

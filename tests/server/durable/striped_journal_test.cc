@@ -235,10 +235,10 @@ TEST_F(FirstJournalTest, IsOfNoUseToAnotherNumberOfServers) {
 TEST_F(FirstJournalTest, KnowsTheBeginsOfAllIncarnationsAfterTheOldestCheckpoint) {
   const auto save = [](DurableDirectory& directory, uint64_t incarnation, uint64_t step) {
     absl::Notification saved;
-    directory.Save(std::make_shared<const ShardCheckpoint>(
-                       KnownCheckpoint({Incarnation(incarnation), Step(step)},
-                                       std::make_shared<const Layout>(ParametersOnly(kElements)))),
-                   [&saved](const auto&) { saved.Notify(); });
+    directory.saver().Save(std::make_shared<const ShardCheckpoint>(KnownCheckpoint(
+                               {Incarnation(incarnation), Step(step)},
+                               std::make_shared<const Layout>(ParametersOnly(kElements)))),
+                           [&saved](const auto&) { saved.Notify(); });
     saved.WaitForNotification();
   };
   const std::string newest = options_.directory + "/checkpoint-000002-000000000004.safetensors";
@@ -271,8 +271,8 @@ TEST_F(FirstJournalTest, TellsAStepWhenItIsDurableOnAllServers) {
   directory->NoteJournal(2, Step(7), absl::OkStatus());
   EXPECT_THAT(told_, ElementsAre());  // without a checkpoint no step is durable
   absl::Notification saved;
-  directory->Save(std::make_shared<const ShardCheckpoint>(Checkpoint()),
-                  [&saved](const auto&) { saved.Notify(); });
+  directory->saver().Save(std::make_shared<const ShardCheckpoint>(Checkpoint()),
+                          [&saved](const auto&) { saved.Notify(); });
   saved.WaitForNotification();
   EXPECT_THAT(told_, ElementsAre(7));
   directory->NoteJournal(1, Step(9), absl::OkStatus());

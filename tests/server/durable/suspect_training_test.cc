@@ -76,8 +76,8 @@ TEST_F(SuspectTrainingTest, TheCheckpointFromBeforeStaysUntilTrainingIsFine) {
   Diverge(life);
   EXPECT_THAT(Checkpoints(), ElementsAre("000001-000000000390", "000001-000000000440",
                                          "000001-000000000460", "000001-000000000480"));
-  EXPECT_THAT(life.directory().NewestBefore(Step(401)), HasSubstr("000001-000000000390"));
-  EXPECT_EQ(life.directory().NewestBefore(Step(391)), "");
+  EXPECT_THAT(life.directory().saver().NewestBefore(Step(401)), HasSubstr("000001-000000000390"));
+  EXPECT_EQ(life.directory().saver().NewestBefore(Step(391)), "");
   PushLosses(life, 30, 0.3F);
   Save(life);
   EXPECT_THAT(Checkpoints(),
@@ -118,7 +118,7 @@ TEST_F(SuspectTrainingTest, AServerThatGoesBackLeavesNothingOfTheStepsSince) {
   {
     Life life(options_, files_);
     Diverge(life);
-    const auto before = life.directory().FindWayBack(Step(401));
+    const auto before = life.directory().saver().FindWayBack(Step(401));
     ASSERT_TRUE(before.has_value());
     ASSERT_THAT(life.directory().GoBackTo(*before), IsOk());
   }
@@ -138,7 +138,8 @@ TEST_F(SuspectTrainingTest, TheJournalOfAnEarlierServerIsRemovedToo) {
   options_.durability = Durability::kMemory;
   {
     Life life(options_, files_);
-    ASSERT_THAT(life.directory().GoBackTo(*life.directory().FindWayBack(Step(401))), IsOk());
+    ASSERT_THAT(life.directory().GoBackTo(*life.directory().saver().FindWayBack(Step(401))),
+                IsOk());
   }
   Life life(options_, files_);
   EXPECT_EQ(life.world().step(), 390u);
