@@ -22,8 +22,8 @@ Replica::Replica(StripePlace place, SnapshotMemory memory, std::unique_ptr<Paral
                  TableMemory table_memory)
     : ParameterStore(memory, std::move(table_memory), std::move(parallel), std::move(executors)),
       place_(place),
-      calls_(mutable_stripe(), report),
-      tasks_(mutable_stripe(), report, storage, *this->executors().steps,
+      calls_(mutable_stripe(), arrived_, report),
+      tasks_(mutable_stripe(), arrived_, report, storage, *this->executors().steps,
              *this->executors().files) {}
 
 void Replica::Drain() {

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "common/base/parallel.h"
+#include "server/replica/arrived_pushes.h"
 #include "server/replica/executors.h"
 #include "server/replica/parameter_store.h"
 #include "server/replica/replica_commands.h"
@@ -85,6 +86,7 @@ class Replica final : public ParameterStore {
  private:
   const StripePlace place_;
   SessionListener listener_;
+  ArrivedPushes arrived_;
   WorkerCalls calls_;
   ReplicaTasks tasks_;
   mutable absl::Mutex mu_;

@@ -13,9 +13,10 @@ absl::Status NoDirectory() {
 
 }  // namespace
 
-ReplicaTasks::ReplicaTasks(ServerStripe& stripe, ReportListener report, StripeStorage* storage,
-                           Executor& arithmetic, Executor& files)
+ReplicaTasks::ReplicaTasks(ServerStripe& stripe, ArrivedPushes& arrived, ReportListener report,
+                           StripeStorage* storage, Executor& arithmetic, Executor& files)
     : stripe_(stripe),
+      arrived_(arrived),
       report_(std::move(report)),
       storage_(storage),
       arithmetic_(arithmetic),
@@ -37,11 +38,11 @@ void ReplicaTasks::Do(const OpenModel& command, StripePlace place) {
 
 // Done at once: no push can be admitted, and no pull released, before there are parameters.
 void ReplicaTasks::Do(const TakeParameters& command) {
-  stripe_.Start(stripe_.MakeFirst(*stripe_.Take(command.push), command.step));
+  stripe_.Start(stripe_.MakeFirst(*arrived_.Take(command.push), command.step));
 }
 
 void ReplicaTasks::Do(const AddPush& command) {
-  const auto push = std::make_shared<std::unique_ptr<PendingPush>>(stripe_.Take(command.push));
+  const auto push = std::make_shared<std::unique_ptr<PendingPush>>(arrived_.Take(command.push));
   arithmetic_.Run(
       [this, command, push] { stripe_.Add(std::move(*push), command.weight, command.last); });
 }

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/base/executor.h"
+#include "server/replica/arrived_pushes.h"
 #include "server/replica/replica_commands.h"
 #include "server/replica/server_stripe.h"
 #include "server/replica/stripe_storage.h"
@@ -30,8 +31,8 @@ class ReplicaTasks {
  public:
   // All outlive it. Without `storage`, commands on checkpoints fail, or do nothing. `report` is
   // called by the executors, by the journal's thread, or by the thread that executes a command.
-  ReplicaTasks(ServerStripe& stripe, ReportListener report, StripeStorage* storage,
-               Executor& arithmetic, Executor& files);
+  ReplicaTasks(ServerStripe& stripe, ArrivedPushes& arrived, ReportListener report,
+               StripeStorage* storage, Executor& arithmetic, Executor& files);
   // Waits for the tasks, and ends the journal. No command may come any more.
   void Drain();
 
@@ -55,6 +56,7 @@ class ReplicaTasks {
             const absl::Status& replayed);
 
   ServerStripe& stripe_;
+  ArrivedPushes& arrived_;
   const ReportListener report_;
   StripeStorage* const storage_;
   Executor& arithmetic_;

@@ -1,9 +1,6 @@
 #include "server/replica/server_stripe.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -93,37 +90,6 @@ HaveReport ServerStripe::End(PendingPush& push, const absl::Status& fault,
   if (have.refused.ok() && push.rows().rows() > 0) have.refused = tables()->CheckFits(push.rows());
   if (have.refused.ok() && measures_norm) have.norm = push.ParameterNorm();
   return have;
-}
-
-void ServerStripe::Keep(std::unique_ptr<PendingPush> push) {
-  const PushId id = push->id();
-  absl::MutexLock lock(&mu_);
-  kept_.emplace(id, std::move(push));
-}
-
-std::unique_ptr<PendingPush> ServerStripe::Take(PushId push) {
-  std::unique_ptr<PendingPush> taken = Drop(push);
-  CHECK(taken != nullptr) << "push " << push.value() << " has not arrived here";
-  return taken;
-}
-
-std::unique_ptr<PendingPush> ServerStripe::Drop(PushId push) {
-  absl::MutexLock lock(&mu_);
-  auto kept = kept_.extract(push);
-  return kept.empty() ? nullptr : std::move(kept.mapped());
-}
-
-std::vector<std::unique_ptr<PendingPush>> ServerStripe::DropSession(
-    SessionId session, absl::Span<const PushId> except) {
-  std::vector<std::unique_ptr<PendingPush>> dropped;
-  absl::MutexLock lock(&mu_);
-  for (auto kept = kept_.begin(); kept != kept_.end();) {
-    const bool stays = kept->second->header().session != session ||
-                       std::find(except.begin(), except.end(), kept->first) != except.end();
-    if (!stays) dropped.push_back(std::move(kept->second));
-    kept = stays ? std::next(kept) : kept_.erase(kept);
-  }
-  return dropped;
 }
 
 // ---- The first snapshot ----

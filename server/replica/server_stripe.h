@@ -1,5 +1,5 @@
-// One server's stripe of all that is as large as the model: the gradients that have arrived, their
-// sum, the optimizer's slots, and the published snapshots; and its part of the tables. It decides
+// One server's stripe of all that is as large as the model: the sum of the gradients, the
+// optimizer's slots, and the published snapshots; and its part of the tables. It decides
 // nothing. The leader's Shard calls the stripe of its own server. On the other servers a Replica
 // does, as the leader's log says. So every server makes a step by the same code. A server alone has
 // the whole vector, which is a single stripe, and all rows.
@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -26,7 +25,6 @@
 #include "server/aggregation/pending_push.h"
 #include "server/replica/held_rows.h"
 #include "server/replica/model_executor.h"
-#include "server/replica/pull_result.h"
 #include "server/replica/replica_commands.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/snapshots/striped_tensor.h"
@@ -61,14 +59,6 @@ class ServerStripe {
   // Its payload is here, or `fault` is what was wrong with it. Seals it. Returns what is to be
   // reported. Takes a time that grows with the model if it measures the norm.
   HaveReport End(PendingPush& push, const absl::Status& fault, bool measures_norm) const;
-  // Keeps a push that has ended without an error, until it is taken or dropped.
-  void Keep(std::unique_ptr<PendingPush> push);
-  std::unique_ptr<PendingPush> Take(PushId push);  // one that is kept
-  // Null if it is not kept. The caller frees it with no lock held, because that takes a time that
-  // grows with the model. DropSession() does the same for a session's pushes but those of `except`.
-  [[nodiscard]] std::unique_ptr<PendingPush> Drop(PushId push);
-  [[nodiscard]] std::vector<std::unique_ptr<PendingPush>> DropSession(
-      SessionId session, absl::Span<const PushId> except);
 
   // ---- The first snapshot
 
@@ -110,12 +100,6 @@ class ServerStripe {
 
   // ---- Readers
 
-  // See PullRelease.
-  PullResult Release(PullHeader header) const {
-    auto snapshot = latest();
-    header.optimizer_steps = snapshot->optimizer_steps;
-    return {header, header.not_modified ? nullptr : std::move(snapshot)};
-  }
   // The latest snapshot; null before the first.
   std::shared_ptr<const Snapshot> latest() const;
   // See SnapshotStore.
@@ -139,7 +123,6 @@ class ServerStripe {
   StripePlace place_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const Layout> whole_ ABSL_GUARDED_BY(mu_);   // of the vector
   std::shared_ptr<const Layout> layout_ ABSL_GUARDED_BY(mu_);  // of the stripe
-  std::map<PushId, std::unique_ptr<PendingPush>> kept_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<SnapshotStore> snapshots_ ABSL_GUARDED_BY(mu_);
   SnapshotPair step_ ABSL_GUARDED_BY(mu_);  // empty unless a step has begun
   // What LendNext() returned, and to which push. The push owns it.

@@ -115,7 +115,7 @@ absl::Status WorkerCalls::EndPush(std::unique_ptr<PendingPush> push, const absl:
     absl::MutexLock lock(&mu_);
     if (FindArriving(name, push->id()) == nullptr) return WhyNever(name);
     sessions_[name.session].pushes.erase(name);
-    if (have.refused.ok()) stripe_.Keep(std::move(push));
+    if (have.refused.ok()) arrived_.Keep(std::move(push));
   }
   push = nullptr;  // if it is refused, its memory is free before others are told
   report_(have);
@@ -174,7 +174,7 @@ void WorkerCalls::Do(const DropPush& command) {
   std::unique_ptr<PendingPush> dropped;
   {
     absl::MutexLock lock(&mu_);
-    dropped = stripe_.Drop(command.push);
+    dropped = arrived_.Drop(command.push);
     GoOnTo(command.name, &completions);
     const auto session = sessions_.find(command.name.session);
     if (session == sessions_.end()) return;
@@ -255,7 +255,7 @@ bool WorkerCalls::CancelPull(PullId id) {
 
 void WorkerCalls::Do(const ReleasePull& command) {
   PullCallback done;
-  PullResult result = stripe_.Release(command.header);
+  PullResult result = ReleasedPull(command.header, stripe_.latest());
   {
     absl::MutexLock lock(&mu_);
     if (ended_.Contains(command.pull.session)) return;
@@ -305,7 +305,7 @@ void WorkerCalls::Do(const EndSession& command) {
   Session ends;                                       // freed without the mutex
   std::vector<std::unique_ptr<PendingPush>> dropped;  // likewise
   CompletingLock lock(&mu_);
-  dropped = stripe_.DropSession(command.session, command.keep);
+  dropped = arrived_.DropSession(command.session, command.keep);
   ended_.Add(command.session);
   const auto session = sessions_.find(command.session);
   if (session == sessions_.end()) return;

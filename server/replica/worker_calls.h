@@ -28,6 +28,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "server/aggregation/pending_push.h"
+#include "server/replica/arrived_pushes.h"
 #include "server/replica/ended_sessions.h"
 #include "server/replica/pull_result.h"
 #include "server/replica/replica_commands.h"
@@ -50,9 +51,9 @@ class WorkerCalls {
   // Gets the push when it is admitted, or the error if it never is.
   using StreamCallback = std::function<void(absl::StatusOr<std::unique_ptr<PendingPush>>)>;
 
-  // `stripe` outlives it, and keeps the pushes that have arrived.
-  WorkerCalls(ServerStripe& stripe, ReportListener report)
-      : stripe_(stripe), report_(std::move(report)) {}
+  // Both outlive it.
+  WorkerCalls(ServerStripe& stripe, ArrivedPushes& arrived, ReportListener report)
+      : stripe_(stripe), arrived_(arrived), report_(std::move(report)) {}
 
   // ---- Calls of workers
 
@@ -154,6 +155,7 @@ class WorkerCalls {
   void ForgetIfEmpty(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   ServerStripe& stripe_;
+  ArrivedPushes& arrived_;
   const ReportListener report_;
   absl::Mutex mu_;
   absl::optional<SessionId> base_ ABSL_GUARDED_BY(mu_);  // absent before EndEarlier()

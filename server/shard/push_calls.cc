@@ -81,7 +81,7 @@ absl::StatusOr<InitializeStart> PushCalls::BeginOffer(SessionId session, uint32_
 PushId PushCalls::FinishOffer(std::unique_ptr<PendingPush> parameters, InitializeCallback done) {
   const HaveReport own = stripe_.End(*parameters, absl::OkStatus(), false);
   CompletingLock lock(&job_.mu);
-  if (own.refused.ok()) stripe_.Keep(std::move(parameters));
+  if (own.refused.ok()) arrived_.Keep(std::move(parameters));
   // Copying takes a time that grows with the model, so neither gRPC's thread nor a link's does it.
   const auto gathered = [this, done = std::move(done)](const HaveReport& whole) {
     executors_.arrivals->Run([this, whole, done] { OnOfferGathered(whole, done); });
@@ -91,7 +91,7 @@ PushId PushCalls::FinishOffer(std::unique_ptr<PendingPush> parameters, Initializ
 }
 
 void PushCalls::OnOfferGathered(const HaveReport& whole, const InitializeCallback& done) {
-  std::unique_ptr<PendingPush> offer = stripe_.Drop(whole.push);
+  std::unique_ptr<PendingPush> offer = arrived_.Drop(whole.push);
   done(whole.refused.ok() ? Adopt(std::move(offer), whole.bytes) : whole.refused);
 }
 
@@ -227,7 +227,7 @@ void PushCalls::Gather(std::unique_ptr<PendingPush> push, const HaveReport& own,
     OnGathered(std::move(arrival), whole);
   };
   CompletingLock lock(&job_.mu);
-  if (push != nullptr) stripe_.Keep(std::move(push));
+  if (push != nullptr) arrived_.Keep(std::move(push));
   job_.others.FinishOwn(own, std::move(gathered), lock.completions());
 }
 
@@ -238,7 +238,7 @@ void PushCalls::OnGathered(Arrival arrival, const HaveReport& whole) {
   {
     absl::MutexLock lock(&job_.mu);
     if (!arrival.refused.ok()) {
-      refused = stripe_.Drop(arrival.push);
+      refused = arrived_.Drop(arrival.push);
       job_.others.Drop(arrival.push);
     }
     job_.coordinator.Queue(std::move(arrival));
@@ -253,7 +253,7 @@ bool PushCalls::CancelGathering(PushId id) {
   {
     absl::MutexLock lock(&job_.mu);
     if (!job_.others.Cancel(id)) return false;
-    own = stripe_.Drop(id);
+    own = arrived_.Drop(id);
     const bool offer = own->header().sequence == Sequence();
     if (!offer) {
       job_.coordinator.AbandonPush(own->header().session, own->bytes(), Abandoned::kAborted,

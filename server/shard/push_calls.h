@@ -27,9 +27,14 @@ namespace sluice {
 class PushCalls {
  public:
   // All outlive it.
-  PushCalls(const ShardOptions& options, JobState& job, ServerStripe& stripe, Executors& executors,
-            StepLoop& steps)
-      : options_(options), job_(job), stripe_(stripe), executors_(executors), steps_(steps) {}
+  PushCalls(const ShardOptions& options, JobState& job, ServerStripe& stripe,
+            ArrivedPushes& arrived, Executors& executors, StepLoop& steps)
+      : options_(options),
+        job_(job),
+        stripe_(stripe),
+        arrived_(arrived),
+        executors_(executors),
+        steps_(steps) {}
 
   absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session, uint32_t attempt)
       ABSL_LOCKS_EXCLUDED(job_.mu);
@@ -67,6 +72,7 @@ class PushCalls {
   const ShardOptions& options_;
   JobState& job_;
   ServerStripe& stripe_;
+  ArrivedPushes& arrived_;
   Executors& executors_;
   StepLoop& steps_;
 };

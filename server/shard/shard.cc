@@ -19,10 +19,10 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
            [this](const PullRequest& request, const PullHeader& header) {
              job_.mu.AssertHeld();
              job_.others.Release({request.session, request.number}, header);
-             return stripe().Release(header);
+             return ReleasedPull(header, stripe().latest());
            }),
-      steps_(job_, mutable_stripe(), this->executors(), trace, on_span()),
-      pushes_(options_, job_, mutable_stripe(), this->executors(), steps_),
+      steps_(job_, mutable_stripe(), arrived_, this->executors(), trace, on_span()),
+      pushes_(options_, job_, mutable_stripe(), arrived_, this->executors(), steps_),
       states_(job_, stripe(), steps_),
       durability_(options_, job_, mutable_stripe(), steps_) {}
 

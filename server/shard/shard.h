@@ -179,6 +179,7 @@ class Shard final : public ParameterStore {
 
   const ShardOptions options_;
   JobState job_;
+  ArrivedPushes arrived_;
   StepLoop steps_;
   PushCalls pushes_;
   StateCalls states_;

@@ -31,10 +31,11 @@ absl::Status WouldNotBeFinite(const Layout& layout, const BadNumber& bad, Step s
 
 }  // namespace
 
-StepLoop::StepLoop(JobState& job, ServerStripe& stripe, Executors& executors, Trace* trace,
-                   const SpanListener& on_span)
+StepLoop::StepLoop(JobState& job, ServerStripe& stripe, ArrivedPushes& arrived,
+                   Executors& executors, Trace* trace, const SpanListener& on_span)
     : job_(job),
       stripe_(stripe),
+      arrived_(arrived),
       executors_(executors),
       trace_(trace),
       stopwatch_(on_span, job.clock) {}
@@ -83,11 +84,11 @@ StepLoop::Work StepLoop::DecideNext() {
     job_.AnswerIfEndIsSaved(&completions);
     if (work.action.idle()) advancing_ = false;
     for (const PushId push : work.action.dropped) {
-      dropped.push_back(stripe_.Drop(push));
+      dropped.push_back(arrived_.Drop(push));
       job_.others.Drop(push);
     }
     if (work.action.contribution.has_value()) {
-      work.gradient = stripe_.Take(work.action.contribution->push);
+      work.gradient = arrived_.Take(work.action.contribution->push);
     }
   }
   dropped.clear();  // takes long, so without the mutex; and before others are let in

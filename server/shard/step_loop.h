@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 #include "common/trace/trace.h"
 #include "server/aggregation/step_director.h"
+#include "server/replica/arrived_pushes.h"
 #include "server/replica/executors.h"
 #include "server/replica/server_stripe.h"
 #include "server/shard/job_state.h"
@@ -37,8 +38,8 @@ namespace sluice {
 class StepLoop {
  public:
   // All outlive it; `trace` may be null.
-  StepLoop(JobState& job, ServerStripe& stripe, Executors& executors, Trace* trace,
-           const SpanListener& on_span);
+  StepLoop(JobState& job, ServerStripe& stripe, ArrivedPushes& arrived, Executors& executors,
+           Trace* trace, const SpanListener& on_span);
 
   void SetStepListener(std::function<void(Step)> listener) { step_listener_ = std::move(listener); }
   void SetJournal(StepJournal* journal);
@@ -85,6 +86,7 @@ class StepLoop {
 
   JobState& job_;
   ServerStripe& stripe_;
+  ArrivedPushes& arrived_;
   Executors& executors_;
   Trace* const trace_;
   std::function<void(Step)> step_listener_;

@@ -22,7 +22,6 @@ LARGER = {
     "ReplicaGroup": 40,
     "Roster": 35,
     "PushAdmission": 33,
-    "ServerStripe": 30,
     "WorkerCalls": 29,
 }
 THIS = "tools/linting/check_shape.py"

@@ -8,6 +8,7 @@
 #include "common/base/parallel.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/replica/pull_result.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
 
@@ -36,16 +37,6 @@ class ServerStripeTest : public ::testing::Test {
     header.session = SessionId(id);
     return stripe_.Begin(PushId(id), header, std::make_shared<std::atomic<uint64_t>>(0),
                          begins_sum);
-  }
-
-  // Returns the memory of its gradient.
-  std::weak_ptr<const void> Keep(uint64_t id) {
-    auto push = Begin(id);
-    TensorChunk chunk = ChunkOf(0, Values(kHere, 1));
-    const std::weak_ptr<const void> memory = chunk.owner;
-    push->Place(std::move(chunk));
-    stripe_.Keep(std::move(push));
-    return memory;
   }
 
   std::unique_ptr<PendingPush> Arrived(uint64_t id, float value, bool begins_sum = false) {
@@ -82,28 +73,6 @@ TEST_F(ServerStripeTest, HasNoSnapshotBeforeTheFirst) {
   EXPECT_EQ(stripe_.latest()->step, Step(4));
   EXPECT_EQ(stripe_.latest()->values.size(), kHere);
   EXPECT_THAT(stripe_.latest()->values.span(), Each(3));
-}
-
-TEST_F(ServerStripeTest, KeepsGradientsUntilTheyAreTakenOrDropped) {
-  const std::weak_ptr<const void> first = Keep(1);
-  const std::weak_ptr<const void> second = Keep(2);
-  EXPECT_EQ(stripe_.Take(PushId(2))->id(), PushId(2));
-  EXPECT_TRUE(second.expired());
-  EXPECT_FALSE(first.expired());
-  std::unique_ptr<PendingPush> dropped = stripe_.Drop(PushId(1));
-  EXPECT_EQ(stripe_.Drop(PushId(1)), nullptr);
-  EXPECT_FALSE(first.expired());
-  dropped = nullptr;
-  EXPECT_TRUE(first.expired());
-}
-
-TEST_F(ServerStripeTest, DropsWhatAnEndedSessionHasButForTheExceptions) {
-  Keep(1);
-  Keep(2);
-  EXPECT_TRUE(stripe_.DropSession(SessionId(1), {PushId(1)}).empty());
-  EXPECT_EQ(stripe_.DropSession(SessionId(1), {}).size(), 1u);
-  EXPECT_EQ(stripe_.Drop(PushId(1)), nullptr);
-  EXPECT_NE(stripe_.Drop(PushId(2)), nullptr);
 }
 
 TEST_F(ServerStripeTest, APublishedStepFollowsTheLatestAndReturnsTheOneBefore) {
@@ -162,11 +131,11 @@ TEST_F(ServerStripeTest, ReleasesAPullWithTheLatestParametersUnlessItsWorkerHasT
   PullHeader header;
   header.step = Step(4);
   header.learning_rate = 0.5;
-  const PullResult result = stripe_.Release(header);
+  const PullResult result = ReleasedPull(header, stripe_.latest());
   EXPECT_EQ(result.header.learning_rate, 0.5);
   EXPECT_EQ(result.snapshot, first);
   header.not_modified = true;
-  EXPECT_EQ(stripe_.Release(header).snapshot, nullptr);
+  EXPECT_EQ(ReleasedPull(header, stripe_.latest()).snapshot, nullptr);
 }
 
 TEST_F(ServerStripeTest, IsRestoredFromItsCheckpoint) {
