@@ -12,8 +12,6 @@
 namespace sluice {
 namespace {
 
-// The sessions of an incarnation have so many numbers.
-constexpr uint64_t kMostSessions = uint64_t{1} << 32;
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
 PushName NameOf(const PushHeader& header) {
@@ -26,17 +24,6 @@ PullName LastPullOf(SessionId session) { return {session, kNoLimit}; }
 
 bool Always(bool& /*old*/) { return true; }
 bool IfOld(bool& old) { return std::exchange(old, true); }
-
-absl::Status Unknown(SessionId session) {
-  return MakeError(
-      Reason::kUnknownSession,
-      absl::StrCat("the first server has not told of session ", session.value(), "; join again"));
-}
-
-absl::Status SessionHasEnded(SessionId session) {
-  return MakeError(Reason::kUnknownSession,
-                   absl::StrCat("session ", session.value(), " has ended; join again"));
-}
 
 absl::Status Refused(SessionId session, absl::string_view why) {
   return MakeError(Reason::kBadArgument,
@@ -72,7 +59,7 @@ PushId WorkerCalls::BeginPush(const PushHeader& header, StreamCallback start,
       push = Arrive(known->second);
     } else {
       absl::Status why = WhyNever(name);
-      if (why.ok()) why = CheckMayWait(name.session, WaitingPushes(session), in_use);
+      if (why.ok()) why = CheckMayWait(name.session, session.WaitingPushes(), in_use);
       if (why.ok()) {
         const PushId id(++last_id_);
         session.pushes[name] = {PushPhase::kAwaitsLog, header, std::move(start),
@@ -143,7 +130,7 @@ void WorkerCalls::Do(const OpenSession& command) {
   if (ended_.Contains(command.session)) return;
   Session& session = sessions_[command.session];
   if (session.open) return;
-  unknown_ -= WaitingPushes(session) + WaitingPulls(session);
+  unknown_ -= session.WaitingPushes() + session.WaitingPulls();
   session.open = true;
 }
 
@@ -224,7 +211,7 @@ PullId WorkerCalls::Pull(const PullName& name, PullCallback done) {
       session.pulls.erase(known);
     } else {
       absl::Status why = WhyNever(name);
-      if (why.ok()) why = CheckMayWait(name.session, WaitingPulls(session), in_use);
+      if (why.ok()) why = CheckMayWait(name.session, session.WaitingPulls(), in_use);
       if (why.ok()) {
         const PullId id(++last_id_);
         session.pulls[name.number] = {std::move(done), {}, id};
@@ -322,9 +309,9 @@ void WorkerCalls::Do(const EndSession& command) {
 
 void WorkerCalls::EndEarlier(SessionId base) {
   CompletingLock lock(&mu_);
-  base_ = base;
+  ended_.SetBase(base);
   EndSessions([this](const auto& session)
-                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return IsOfEarlier(session.first); },
+                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ended_.IsOfEarlier(session.first); },
               Always, lock.completions());
 }
 
@@ -339,50 +326,42 @@ void WorkerCalls::EndSessions(absl::FunctionRef<bool(const Sessions::value_type&
     const auto one = it++;
     if (!which(*one)) continue;
     const SessionId id = one->first;
-    EndPushes(one->second, LastPushOf(id), Unknown(id), ends, completions);
-    EndPulls(one->second, LastPullOf(id), Unknown(id), ends, completions);
+    EndPushes(one->second, LastPushOf(id), SessionIsUnknown(id), ends, completions);
+    EndPulls(one->second, LastPullOf(id), SessionIsUnknown(id), ends, completions);
     ForgetIfEmpty(id);
   }
 }
 
-bool WorkerCalls::IsOfEarlier(SessionId session) const {
-  return base_.has_value() && session.value() - base_->value() - 1 >= kMostSessions;
+template <typename Name>
+absl::Status WorkerCalls::WhyNever(const Name& name) const {
+  const absl::Status over = ended_.WhyOver(name.session);
+  const auto session = sessions_.find(name.session);
+  return !over.ok() || session == sessions_.end() ? over : session->second.WhyNever(name);
 }
 
-absl::Status WorkerCalls::WhyNever(SessionId session) const {
-  if (ended_.Contains(session)) return SessionHasEnded(session);
-  return IsOfEarlier(session) ? Unknown(session) : absl::OkStatus();
+absl::Status WorkerCalls::Session::WhyNever(const PushName& push) const {
+  return told < push ? absl::OkStatus() : PushDropped();
 }
 
-absl::Status WorkerCalls::WhyNever(const PushName& push) const {
-  const absl::Status why = WhyNever(push.session);
-  const auto session = sessions_.find(push.session);
-  if (!why.ok() || session == sessions_.end()) return why;
-  return session->second.told < push ? absl::OkStatus() : PushDropped();
+absl::Status WorkerCalls::Session::WhyNever(const PullName& pull) const {
+  return dropped < pull.number ? absl::OkStatus() : PullDropped();
 }
 
-absl::Status WorkerCalls::WhyNever(const PullName& pull) const {
-  const absl::Status why = WhyNever(pull.session);
-  const auto session = sessions_.find(pull.session);
-  if (!why.ok() || session == sessions_.end()) return why;
-  return session->second.dropped < pull.number ? absl::OkStatus() : PullDropped();
+size_t WorkerCalls::Session::WaitingPushes() const {
+  return std::count_if(pushes.begin(), pushes.end(),
+                       [](const auto& one) { return one.second.phase == PushPhase::kAwaitsLog; });
 }
 
-size_t WorkerCalls::WaitingPushes(const Session& session) {
-  const auto waits = [](const auto& one) { return one.second.phase == PushPhase::kAwaitsLog; };
-  return std::count_if(session.pushes.begin(), session.pushes.end(), waits);
-}
-
-size_t WorkerCalls::WaitingPulls(const Session& session) {
-  const auto waits = [](const auto& one) { return one.second.done != nullptr; };
-  return std::count_if(session.pulls.begin(), session.pulls.end(), waits);
+size_t WorkerCalls::Session::WaitingPulls() const {
+  return std::count_if(pulls.begin(), pulls.end(),
+                       [](const auto& one) { return one.second.done != nullptr; });
 }
 
 absl::Status WorkerCalls::CheckMayWait(SessionId session, size_t waiting, bool in_use) const {
   if (in_use) return Refused(session, "is used by a call that waits");
   if (waiting >= kMostOfSession) return Refused(session, "is one too many");
   const bool open = sessions_.at(session).open;
-  return open || unknown_ < kMostUnknown ? absl::OkStatus() : Unknown(session);
+  return open || unknown_ < kMostUnknown ? absl::OkStatus() : SessionIsUnknown(session);
 }
 
 void WorkerCalls::NoLongerWaits(const Session& session) { unknown_ -= session.open ? 0 : 1; }

@@ -123,18 +123,19 @@ class WorkerCalls {
     uint64_t dropped = 0;  // the log releases no pull with this or a lower number any more
     std::map<PushName, Push> pushes;
     std::map<uint64_t, WaitingPull> pulls;
+
+    // How many calls wait for the log.
+    size_t WaitingPushes() const;
+    size_t WaitingPulls() const;
+    // An error if the log has told of this or a later name, and so never comes to it.
+    absl::Status WhyNever(const PushName& push) const;
+    absl::Status WhyNever(const PullName& pull) const;
   };
   using Sessions = std::map<SessionId, Session>;
 
-  // Why the log never comes to it: the session has ended or is of an earlier incarnation, or the
-  // log has told of this or a later name. OK if it may come.
-  absl::Status WhyNever(const PushName& push) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status WhyNever(const PullName& pull) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status WhyNever(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool IsOfEarlier(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // How many calls of the session wait for the log.
-  static size_t WaitingPushes(const Session& session);
-  static size_t WaitingPulls(const Session& session);
+  // Why the log never comes to a push or pull: its session is over, or see Session. OK if it may.
+  template <typename Name>
+  absl::Status WhyNever(const Name& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // BAD_ARGUMENT or UNKNOWN_SESSION if no call of the session may begin to wait. `waiting`: how
   // many of this kind do. `in_use`: one has its name.
   absl::Status CheckMayWait(SessionId session, size_t waiting, bool in_use) const
@@ -158,7 +159,6 @@ class WorkerCalls {
   ArrivedPushes& arrived_;
   const ReportListener report_;
   absl::Mutex mu_;
-  absl::optional<SessionId> base_ ABSL_GUARDED_BY(mu_);  // absent before EndEarlier()
   Sessions sessions_ ABSL_GUARDED_BY(mu_);  // the open ones, and those of calls that wait
   EndedSessions ended_ ABSL_GUARDED_BY(mu_);
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
