@@ -45,7 +45,7 @@
 #include "server/durable/journal/journal_replay.h"
 #include "server/durable/one_job.h"
 #include "server/durable/reached_step.h"
-#include "server/shard/replica_group.h"
+#include "server/shard/replica_checkpoints.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {

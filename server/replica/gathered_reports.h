@@ -1,5 +1,5 @@
-// Gathers the reports of all servers of a job, for the leader: a push has arrived, and an order was
-// carried out, when every server has said so. A push is refused when one has.
+// Gathers the reports of all servers of a job on pushes, for the leader: a push has arrived when
+// every server has said so. It is refused when one has.
 //
 // Here, other than elsewhere, the leader's own server counts as a replica: it is number 0.
 
@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
@@ -17,11 +16,11 @@
 
 namespace sluice {
 
-// Externally synchronized. A second report of a replica on the same push or order changes nothing.
+// Externally synchronized. A second report of a replica on the same push changes nothing.
 class GatheredReports {
  public:
   // `replicas`: all servers of the job.
-  explicit GatheredReports(uint32_t replicas) : carried_(replicas) {}
+  explicit GatheredReports(uint32_t replicas) : replicas_(replicas) {}
 
   // The push is admitted. Reports on pushes that are not awaited are ignored.
   void Await(PushId push) { parts_.try_emplace(push); }
@@ -33,18 +32,10 @@ class GatheredReports {
   // others may still wait for their parts then, so drop the push there.
   absl::optional<HaveReport> Take(uint32_t replica, const HaveReport& report);
 
-  // Returns the reports of all replicas on the latest order, when the last one has come.
-  absl::optional<std::vector<StripeReport>> Take(uint32_t replica, const StripeReport& report);
-
-  // The lowest number of a replica that has not reported on the latest order.
-  uint32_t FirstMissing() const;
-
  private:
   using Parts = std::map<uint32_t, HaveReport>;  // by replica
 
-  uint32_t replicas() const { return static_cast<uint32_t>(carried_.size()); }
-
-  std::vector<absl::optional<StripeReport>> carried_;
+  uint32_t replicas_;
   std::map<PushId, Parts> parts_;  // of pushes that are awaited
 };
 

@@ -40,7 +40,7 @@ absl::Status DurabilityCalls::Restore(const ShardCheckpoint& checkpoint,
                                       const IncarnationBegins& begins) {
   absl::MutexLock lock(&job_.mu);
   steps_.Open(checkpoint.layout, checkpoint.optimizer);
-  job_.others.Load({SourceOf(checkpoint), begins});
+  job_.others_checkpoints.Load({SourceOf(checkpoint), begins});
   const absl::Status restored = stripe_.Restore(checkpoint, checkpoint.step);
   if (!restored.ok()) return restored;
   if (checkpoint.optimizer_steps > 0) steps_.NoteRestored();
@@ -50,9 +50,11 @@ absl::Status DurabilityCalls::Restore(const ShardCheckpoint& checkpoint,
 
 absl::StatusOr<LeastJournaled> DurabilityCalls::AwaitLoaded() {
   absl::MutexLock lock(&job_.mu);
-  job_.AwaitOthers(&ReplicaGroup::IsLoaded);
+  job_.AwaitOthers([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu) {
+    return job_.others_checkpoints.is_loaded();
+  });
   if (job_.others.stopped()) return job_.others.why_stopped();
-  return job_.others.least_journaled();
+  return job_.others_checkpoints.least_journaled();
 }
 
 void DurabilityCalls::BeginIncarnation(const IncarnationBegins& incarnations) {

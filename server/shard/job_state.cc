@@ -22,7 +22,7 @@ absl::Status JobState::CheckRecovery(Recovery at_least) const {
 
 void JobState::RequestPeriodicCheckpoint() {
   if (!checkpoints.has_periodic()) return;
-  if (others.saves()) {
+  if (others_checkpoints.saves()) {
     LOG(WARNING) << "step " << coordinator.step() << " gets no checkpoint, since another server "
                  << "still writes the one before; make --checkpoint-every larger";
   } else if (coordinator.RequestCheckpoint().ok()) {
@@ -46,16 +46,40 @@ void JobState::AnswerIfEndIsSaved(Completions* completions) {
   }
 }
 
-bool JobState::AwaitOthers(bool (ReplicaGroup::*over)() const, absl::Duration longest) {
+bool JobState::AwaitOthers(absl::FunctionRef<bool()> over, absl::Duration longest) {
+  const auto may_go_on = [this, over]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return others.stopped() || over();
+  };
   if (pump != nullptr) {
     mu.Unlock();
-    pump([this, over] {
+    pump([this, &may_go_on] {
       absl::MutexLock lock(&mu);
-      return (others.*over)();
+      return may_go_on();
     });
     mu.Lock();
   }
-  return mu.AwaitWithTimeout(absl::Condition(&others, over), longest);
+  return mu.AwaitWithTimeout(absl::Condition(&may_go_on), longest);
+}
+
+void JobState::StopOthers(const absl::Status& why, Completions* completions) {
+  others_checkpoints.Stop(why);
+  summaries.Stop(why, completions);
+  others.Stop(why, completions);
+}
+
+absl::StatusOr<uint64_t> JobState::Summarize(const TensorQuery& query, const StripedTensor& tensor,
+                                             Step step, SummaryCallback done) {
+  absl::Status ready = others.why_stopped();
+  if (ready.ok()) ready = others_checkpoints.CheckLoaded();
+  if (!ready.ok()) return ready;
+  const auto number = summaries.Begin(tensor, others.replicas(), step, std::move(done));
+  if (number.ok()) others.Send(SummarizeTensor{*number, query});
+  return number;
+}
+
+void JobState::DescribeOthers(ShardStatus* status) const {
+  status->servers = others.replicas();
+  if (others.replicas() > 1 && !others.stopped()) status->awaited_holder = carried.awaited();
 }
 
 }  // namespace sluice

@@ -13,12 +13,16 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "server/replica/order_reports.h"
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
+#include "server/shard/replica_checkpoints.h"
 #include "server/shard/replica_group.h"
+#include "server/shard/tensor_summaries.h"
 #include "server/state/completions.h"
 #include "server/state/shard_options.h"
 
@@ -30,7 +34,9 @@ enum class Recovery { kRepeats, kSaves, kDone };
 struct JobState {
   // The arguments are those of Coordinator.
   JobState(const ShardOptions& options, const Clock& clock_, JobListener owner, PullRelease release)
-      : clock(clock_), coordinator(options, clock_, std::move(owner), std::move(release)) {}
+      : clock(clock_),
+        others_checkpoints(others),
+        coordinator(options, clock_, std::move(owner), std::move(release)) {}
 
   // Of its worker or observer; empty if the session is unknown.
   std::string NameOf(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -41,10 +47,23 @@ struct JobState {
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Answers `await_end` if the end of training is saved, or cannot be, or takes too long.
   void AnswerIfEndIsSaved(Completions* completions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Waits for the other servers until `over`, at most so long. Returns `over`.
-  bool AwaitOthers(bool (ReplicaGroup::*over)() const,
+
+  // ---- The other servers
+
+  // Waits until `over`, or until StopOthers(), at most so long. Returns whether either came.
+  bool AwaitOthers(absl::FunctionRef<bool()> over,
                    absl::Duration longest = absl::InfiniteDuration())
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Waits for no other server from now on. Ends what waits for them with `why`, an error.
+  void StopOthers(const absl::Status& why, Completions* completions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Asks them for their parts of a tensor of step `step`, the latest. Returns the number by which
+  // server 0 reports its own. `done` is called once. An error, and it is never called, if too many
+  // calls wait, if a server has not loaded its stripe yet, and after StopOthers().
+  absl::StatusOr<uint64_t> Summarize(const TensorQuery& query, const StripedTensor& tensor,
+                                     Step step, SummaryCallback done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void DescribeOthers(ShardStatus* status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   const Clock& clock;
   // For tests; see Shard::Lead(). Set before several threads use the shard.
@@ -52,6 +71,9 @@ struct JobState {
   Pump pump;
   mutable absl::Mutex mu;
   ReplicaGroup others ABSL_GUARDED_BY(mu);
+  ReplicaCheckpoints others_checkpoints ABSL_GUARDED_BY(mu);
+  OrderReports carried ABSL_GUARDED_BY(mu);  // of all servers
+  TensorSummaries summaries ABSL_GUARDED_BY(mu);
   Coordinator coordinator ABSL_GUARDED_BY(mu);
   Recovery recovery ABSL_GUARDED_BY(mu) = Recovery::kDone;
   CheckpointRequests checkpoints ABSL_GUARDED_BY(mu);

@@ -1,7 +1,6 @@
 #include "server/shard/replica_group.h"
 
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -186,82 +185,10 @@ void ReplicaGroup::DropPull(const PullName& pull) {
   if (sessions_.count(pull.session) > 0) Send(sluice::DropPull{pull});
 }
 
-// ---- Checkpoints ----
-
-void ReplicaGroup::Load(const LoadCheckpoint& checkpoint) {
-  for (uint32_t replica = 1; replica < replicas(); ++replica) loading_.insert(replica);
-  least_journaled_.step = Step(std::numeric_limits<uint64_t>::max());
-  Send(checkpoint);
-}
-
-// ServerIncarnation ends the job if one has failed.
-void ReplicaGroup::OnReport(uint32_t replica, const LoadedReport& report) {
-  if (!report.failed.ok()) return;
-  loading_.erase(replica);
-  if (report.journaled < least_journaled_.step) least_journaled_ = {report.journaled, replica};
-}
-
-absl::Status ReplicaGroup::CheckLoaded() const {
-  if (loading_.empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("server ", *loading_.begin(), " of ", replicas(),
-                                             " has not loaded its part of the checkpoint yet"));
-}
-
-std::shared_ptr<SavedStripes> ReplicaGroup::TakeCheckpoint(
-    const sluice::TakeCheckpoint& checkpoint) {
-  if (links_.empty()) return nullptr;
-  saving_.push_back(std::make_shared<SavedStripes>(replicas() - 1));
-  if (stopped()) saving_.back()->Stop(stopped_);
-  Send(checkpoint);
-  return saving_.back();
-}
-
-void ReplicaGroup::OnReport(uint32_t replica, const SavedReport& report) {
-  const absl::StatusOr<uint64_t> checksum =
-      report.failed.ok() ? absl::StatusOr<uint64_t>(report.checksum) : report.failed;
-  // Each replica reports in the order of the commands.
-  for (const auto& checkpoint : saving_) {
-    if (checkpoint->Set(replica, checksum)) break;
-  }
-  while (!saving_.empty() && saving_.front()->complete()) saving_.pop_front();
-}
-
-// ---- Tensors ----
-
-absl::StatusOr<uint64_t> ReplicaGroup::Summarize(const TensorQuery& query,
-                                                 const StripedTensor& tensor, Step step,
-                                                 SummaryCallback done) {
-  if (stopped()) return stopped_;
-  const absl::Status loaded = CheckLoaded();
-  if (!loaded.ok()) return loaded;
-  const auto number = summaries_.Begin(tensor, replicas(), step, std::move(done));
-  if (number.ok()) Send(SummarizeTensor{*number, query});
-  return number;
-}
-
-// ---- Steps ----
-
-void ReplicaGroup::Order(const StepOrder& order, absl::Time now) {
-  ordered_ = now;
-  carried_.reset();
-  Send(order);
-}
-
-void ReplicaGroup::OnReport(uint32_t replica, const StripeReport& report) {
-  if (!ordered_.has_value()) return;
-  carried_ = reports_.Take(replica, report);
-  if (carried_.has_value()) ordered_.reset();
-}
-
-std::vector<StripeReport> ReplicaGroup::TakeCarried() {
-  if (stopped()) return {};
-  return *std::exchange(carried_, absl::nullopt);
-}
+// ---- The end ----
 
 void ReplicaGroup::Stop(const absl::Status& why, Completions* completions) {
   stopped_ = why;
-  for (const auto& checkpoint : saving_) checkpoint->Stop(why);
-  summaries_.Stop(why, completions);
   for (auto it = pushes_.begin(); it != pushes_.end();) {
     const bool gathers = it->second.gathered != nullptr;
     it = gathers ? EndEarly(it, why, completions) : std::next(it);
@@ -271,12 +198,6 @@ void ReplicaGroup::Stop(const absl::Status& why, Completions* completions) {
 void ReplicaGroup::End(int exit_code) {
   Send(EndJob{exit_code});
   links_.clear();
-}
-
-void ReplicaGroup::Describe(ShardStatus* status) const {
-  status->servers = replicas();
-  if (!ordered_.has_value() || stopped() || links_.empty()) return;
-  status->awaited_holder = AwaitedHolder{reports_.FirstMissing(), *ordered_};
 }
 
 }  // namespace sluice

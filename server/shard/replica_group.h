@@ -1,6 +1,6 @@
 // The servers of a job, for its leader: sends each command to the replicas on the other servers,
-// and gathers what they report with what the leader's own server does. replica_commands.h has the
-// protocol.
+// and gathers what they report on pushes with what the leader's own server does. replica_commands.h
+// has the protocol.
 //
 // Numbers: 0 is the leader's own server, 1 and above are the others. `replicas()` and
 // GatheredReports count all of them. Commands go to the others only.
@@ -13,34 +13,20 @@
 #define SLUICE_SERVER_SHARD_REPLICA_GROUP_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
-#include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "server/replica/gathered_reports.h"
 #include "server/replica/replica_commands.h"
 #include "server/replica/replica_link.h"
-#include "server/shard/tensor_summaries.h"
 #include "server/state/completions.h"
-#include "server/state/saved_stripes.h"
-#include "server/state/shard_status.h"
 
 namespace sluice {
-
-// The last step that all servers can repeat from their journals.
-struct LeastJournaled {
-  Step step;
-  uint32_t server = 0;  // whose journal ends there
-};
 
 // Externally synchronized; JobState owns it. Without links, methods that send do nothing.
 class ReplicaGroup {
@@ -92,53 +78,14 @@ class ReplicaGroup {
   void Release(const PullName& pull, const PullHeader& header);
   void DropPull(const PullName& pull);
 
-  // ---- Checkpoints
+  // ---- The end
 
-  // Begins to load the stripes of the other servers.
-  void Load(const LoadCheckpoint& checkpoint);
-  void OnReport(uint32_t replica, const LoadedReport& report);
-  // UNAVAILABLE names a server that has not loaded its stripe yet.
-  absl::Status CheckLoaded() const;
-  bool IsLoaded() const { return loading_.empty() || stopped(); }  // also after Stop()
-  // Of the others, once they have loaded.
-  const LeastJournaled& least_journaled() const { return least_journaled_; }
-  // Returns what the other servers save; null without links.
-  std::shared_ptr<SavedStripes> TakeCheckpoint(const sluice::TakeCheckpoint& checkpoint);
-  void OnReport(uint32_t replica, const SavedReport& report);
-  // Whether a server still saves a checkpoint.
-  bool saves() const { return !saving_.empty(); }
-
-  // ---- Tensors
-
-  // Asks the other servers for their parts of a tensor of step `step`, the latest. Returns the
-  // number by which server 0 reports its own. `done` is called once. An error, and it is never
-  // called, if too many calls wait, if a server has not loaded its stripe yet, and after Stop().
-  absl::StatusOr<uint64_t> Summarize(const TensorQuery& query, const StripedTensor& tensor,
-                                     Step step, SummaryCallback done);
-  void OnReport(uint32_t replica, const SummaryReport& report, Completions* completions) {
-    summaries_.Take(replica, report, completions);
-  }
-
-  // ---- Steps
-
-  // Gives an order, at the time `now`.
-  void Order(const StepOrder& order, absl::Time now);
-  // Nothing happens if no order was given.
-  void OnReport(uint32_t replica, const StripeReport& report);
-  // Whether all servers have carried it out; also after Stop().
-  bool MayGoOn() const { return carried_.has_value() || stopped(); }
-  // Their reports, in the order of their numbers; after Stop() none.
-  std::vector<StripeReport> TakeCarried();
-
-  // Waits for no replica from now on. Ends all pushes that are not whole, and all calls that wait
-  // for a tensor, with `why`, an error.
+  // Waits for no replica from now on. Ends all pushes that are not whole with `why`, an error.
   void Stop(const absl::Status& why, Completions* completions);
   bool stopped() const { return !stopped_.ok(); }
   const absl::Status& why_stopped() const { return stopped_; }
   // Sends the last command.
   void End(int exit_code);
-
-  void Describe(ShardStatus* status) const;
 
  private:
   struct Push {
@@ -164,13 +111,6 @@ class ReplicaGroup {
   std::map<SessionId, Session> sessions_;  // the open ones
   uint64_t ended_ = 0;
   Pushes pushes_;
-  std::set<uint32_t> loading_;  // other servers that have not loaded their stripes
-  LeastJournaled least_journaled_;
-  // The checkpoints that not all other servers have reported on, in the order of their commands.
-  std::deque<std::shared_ptr<SavedStripes>> saving_;
-  TensorSummaries summaries_;
-  absl::optional<absl::Time> ordered_;  // when the order was given that is not carried out
-  absl::optional<std::vector<StripeReport>> carried_;
   absl::Status stopped_;
 };
 

@@ -35,7 +35,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   absl::StatusOr<Welcome> welcome;
   {
     CompletingLock lock(&job_.mu);
-    absl::Status ready = job_.others.CheckLoaded();
+    absl::Status ready = job_.others_checkpoints.CheckLoaded();
     if (ready.ok()) ready = job_.CheckRecovery(Recovery::kDone);
     if (!ready.ok()) return ready;
     const bool ended = job_.coordinator.roster().ended_before();
@@ -175,7 +175,7 @@ ShardStatus Shard::Describe() const {
   {
     absl::MutexLock lock(&job_.mu);
     state = job_.coordinator.Describe();
-    job_.others.Describe(&state);
+    job_.DescribeOthers(&state);
   }
   state.traffic.wire_bytes_received = wire_bytes().received();
   state.traffic.wire_bytes_sent = wire_bytes().sent();
@@ -245,13 +245,13 @@ void Shard::OnReport(uint32_t replica, const ReplicaReport& report) {
   if (const auto* const have = std::get_if<HaveReport>(&report)) {
     job_.others.OnReport(replica, *have, lock.completions());
   } else if (const auto* const carried = std::get_if<StripeReport>(&report)) {
-    job_.others.OnReport(replica, *carried);
+    job_.carried.Take(replica, *carried);
   } else if (const auto* const loaded = std::get_if<LoadedReport>(&report)) {
-    job_.others.OnReport(replica, *loaded);
+    job_.others_checkpoints.OnReport(replica, *loaded);
   } else if (const auto* const saved = std::get_if<SavedReport>(&report)) {
-    job_.others.OnReport(replica, *saved);
+    job_.others_checkpoints.OnReport(replica, *saved);
   } else if (const auto* const summary = std::get_if<SummaryReport>(&report)) {
-    job_.others.OnReport(replica, *summary, lock.completions());
+    job_.summaries.Take(replica, *summary, lock.completions());
   }
 }
 
@@ -266,7 +266,7 @@ void Shard::Summarize(const TensorQuery& query, SummaryCallback done) {
     current = stripe().latest();
     tensor.emplace(*model, Stripes(model->size(), job_.others.replicas()), query);
     at_once = !is_striped() && tensor->elements() <= kPartElements;
-    if (!at_once) number = job_.others.Summarize(query, *tensor, current->step, done);
+    if (!at_once) number = job_.Summarize(query, *tensor, current->step, done);
   }
   if (!number.ok()) return done(number.status());
   if (at_once) {
@@ -275,14 +275,14 @@ void Shard::Summarize(const TensorQuery& query, SummaryCallback done) {
   executors().summaries->Run([this, number = *number, query, current] {
     const SummaryReport own = {number, stripe().Read(query, *current)};
     CompletingLock lock(&job_.mu);
-    job_.others.OnReport(0, own, lock.completions());
+    job_.summaries.Take(0, own, lock.completions());
   });
 }
 
 void Shard::StopWaiting(const absl::Status& why) {
   {
     CompletingLock lock(&job_.mu);
-    job_.others.Stop(why, lock.completions());
+    job_.StopOthers(why, lock.completions());
   }
   steps_.Advance();
 }

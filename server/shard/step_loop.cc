@@ -202,15 +202,19 @@ void StepLoop::Publish(const NextAction& action, Step next) {
 std::vector<StripeReport> StepLoop::CarryOnAll(const StepOrder& order, absl::Duration longest) {
   {
     absl::MutexLock lock(&job_.mu);
-    job_.others.Order(order, job_.clock.Now());
+    job_.carried.Begin(job_.others.replicas(), job_.clock.Now());
+    job_.others.Send(order);
   }
   const StripeReport own = stripe_.Carry(order);
   CompletingLock lock(&job_.mu);
-  job_.others.OnReport(0, own);
-  if (!job_.AwaitOthers(&ReplicaGroup::MayGoOn, longest)) {
-    job_.others.Stop(absl::UnavailableError("another server does not answer"), lock.completions());
+  job_.carried.Take(0, own);
+  const auto complete = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu) {
+    return job_.carried.complete();
+  };
+  if (!job_.AwaitOthers(complete, longest)) {
+    job_.StopOthers(absl::UnavailableError("another server does not answer"), lock.completions());
   }
-  return job_.others.TakeCarried();
+  return job_.others.stopped() ? std::vector<StripeReport>() : job_.carried.TakeAll();
 }
 
 // The gradients of `step` would have made `bad` NaN or infinite.
@@ -245,7 +249,7 @@ void StepLoop::MakeCheckpoint(const NextAction& action) {
   {
     absl::MutexLock lock(&job_.mu);
     *checkpoint = job_.coordinator.Checkpoint();
-    checkpoint->elsewhere = job_.others.TakeCheckpoint(
+    checkpoint->elsewhere = job_.others_checkpoints.Take(
         {checkpoint->job_id, checkpoint->incarnations.current(), checkpoint->step});
     callbacks = job_.checkpoints.TakeAll();
     if (action.saves_end) callbacks.push_back(save_end_);

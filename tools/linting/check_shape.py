@@ -19,7 +19,6 @@ LARGER = {
     "Coordinator": 66,
     "Shard": 46,
     "SessionTable": 48,
-    "ReplicaGroup": 40,
     "Roster": 35,
     "PushAdmission": 33,
 }

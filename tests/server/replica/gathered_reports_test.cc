@@ -17,12 +17,6 @@ HaveReport Part(uint64_t push, absl::optional<double> norm = absl::nullopt) {
   return {PushId(push), absl::OkStatus(), norm, 8};
 }
 
-StripeReport BadAt(uint64_t element) {
-  StripeReport report;
-  report.bad = element;
-  return report;
-}
-
 class GatheredReportsTest : public ::testing::Test {
  protected:
   GatheredReportsTest() { reports_.Await(PushId(1)); }
@@ -95,18 +89,6 @@ TEST_F(GatheredReportsTest, ForgetsADroppedPush) {
   reports_.Forget(PushId(1));
   for (const uint32_t replica : {2, 0, 1}) {
     EXPECT_FALSE(reports_.Take(replica, Part(1)).has_value());
-  }
-}
-
-TEST_F(GatheredReportsTest, AnOrderIsCarriedOutWhenAllReplicasHaveReported) {
-  for (const uint64_t order : {10, 20}) {
-    EXPECT_FALSE(reports_.Take(1, BadAt(order + 1)).has_value());
-    EXPECT_FALSE(reports_.Take(1, BadAt(order + 9)).has_value());
-    EXPECT_FALSE(reports_.Take(0, BadAt(order)).has_value());
-    const auto all = reports_.Take(2, BadAt(order + 2));
-    ASSERT_TRUE(all.has_value());
-    ASSERT_EQ(all->size(), kReplicas);
-    for (uint32_t i = 0; i < kReplicas; ++i) EXPECT_EQ((*all)[i].bad, order + i);
   }
 }
 

@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "server/aggregation/step_director.h"
 #include "server/replica/gathered_reports.h"
+#include "server/replica/order_reports.h"
 #include "server/replica/replica.h"
 #include "server/replica/replica_link.h"
 #include "tests/testing/replica/late_link.h"
@@ -137,8 +138,8 @@ class Job {
       EXPECT_TRUE(have_.insert({have->push, index}).second) << "a report came twice";
       if (reports_.Take(index, *have).has_value()) arrived_.insert(have->push);
     } else {
-      EXPECT_FALSE(carried_.has_value()) << "a report came twice";
-      carried_ = reports_.Take(index, std::get<StripeReport>(report));
+      EXPECT_TRUE(carried_.awaited().has_value()) << "a report came twice";
+      carried_.Take(index, std::get<StripeReport>(report));
     }
   }
 
@@ -147,10 +148,10 @@ class Job {
   }
 
   std::vector<StripeReport> Carry(const StepOrder& order) {
-    carried_.reset();
+    carried_.Begin(stripes_.count(), absl::UnixEpoch());
     Send(order);
-    Pump([this] { return carried_.has_value(); });
-    return *carried_;
+    Pump([this] { return carried_.complete(); });
+    return carried_.TakeAll();
   }
 
   // ---- Workers ----
@@ -278,7 +279,7 @@ class Job {
   GatheredReports reports_;
   std::set<std::pair<PushId, uint32_t>> have_;  // which replica has reported on which push
   std::set<PushId> arrived_;
-  absl::optional<std::vector<StripeReport>> carried_;     // the latest order, by all replicas
+  OrderReports carried_;                                  // the latest order, by all replicas
   std::map<uint64_t, std::map<uint32_t, Values>> parts_;  // pull -> replica -> parameters
 };
 
