@@ -198,9 +198,9 @@ absl::StatusOr<Job> Job::Model(const std::string& name) const {
   return Job(std::make_unique<WorkerContext>(*std::move(context)), nullptr);
 }
 
-absl::StatusOr<std::vector<std::string>> Job::Gather(absl::string_view data,
-                                                     absl::Duration wait) const {
-  return context_->Gather(data, wait);
+absl::StatusOr<std::vector<std::string>> Job::AllGather(absl::string_view data,
+                                                        absl::Duration wait) const {
+  return context_->AllGather(data, wait);
 }
 
 }  // namespace sluice

@@ -117,8 +117,8 @@ class Job {
   // thread. DEADLINE_EXCEEDED after `wait` names the ranks that are missing; the next call is for
   // the same exchange then. UNAVAILABLE if the server is lost. FAILED_PRECONDITION in a worker that
   // was started by hand, and has no rank.
-  absl::StatusOr<std::vector<std::string>> Gather(absl::string_view data,
-                                                  absl::Duration wait = absl::Minutes(10)) const;
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view data,
+                                                     absl::Duration wait = absl::Minutes(10)) const;
 
   // How this process reaches the server, for Sluice's own clients. Lives as long as the job, also
   // if that is moved.

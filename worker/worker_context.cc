@@ -14,8 +14,8 @@
 #include "common/protocol/model_name.h"
 #include "common/security/secret_file.h"
 #include "server/program/server_flags.h"
+#include "worker/connection/grpc/all_gather.h"
 #include "worker/connection/grpc/connection.h"
-#include "worker/connection/grpc/gather.h"
 #include "worker/connection/grpc/job_hold.h"
 #include "worker/job_flags.h"
 
@@ -192,8 +192,8 @@ absl::StatusOr<std::shared_ptr<const void>> WorkerContext::TakePart() const {
   return held;
 }
 
-absl::StatusOr<std::vector<std::string>> WorkerContext::Gather(absl::string_view data,
-                                                               absl::Duration wait) const {
+absl::StatusOr<std::vector<std::string>> WorkerContext::AllGather(absl::string_view data,
+                                                                  absl::Duration wait) const {
   if (!index_.has_value() || !workers_.has_value()) {
     return absl::FailedPreconditionError(
         "this process has no rank: it was started by hand, or serves; launch the workers with "
@@ -208,7 +208,7 @@ absl::StatusOr<std::vector<std::string>> WorkerContext::Gather(absl::string_view
   gathering.size = *workers_;
   gathering.nonce = nonce_;
   gathering.data = data;
-  auto given = GatherOverGrpc(ConnectionOptions(), gathering, wait);
+  auto given = AllGatherOverGrpc(ConnectionOptions(), gathering, wait);
   absl::MutexLock lock(&part_->mu);
   if (given.ok()) part_->gathered = gathering.number;
   return given;

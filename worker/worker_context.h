@@ -77,9 +77,9 @@ class WorkerContext {
   // Gives `data` to all workers of the launch, and returns what each has given, in the order of
   // their ranks. All make the same calls in the same order. DEADLINE_EXCEEDED after `wait` names
   // those that are missing; the next call is for the same exchange then, as after any error.
-  // FAILED_PRECONDITION if this worker was started by hand. See GatherOverGrpc() for other errors.
-  absl::StatusOr<std::vector<std::string>> Gather(absl::string_view data,
-                                                  absl::Duration wait) const;
+  // FAILED_PRECONDITION if this worker was started by hand. AllGatherOverGrpc() has other errors.
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view data,
+                                                     absl::Duration wait) const;
 
   // The request with which this worker joins; the caller fills in layout and optimizer.
   JoinRequest Identity(SessionRole role) const;

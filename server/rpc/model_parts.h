@@ -24,20 +24,20 @@ struct ModelParts {
   std::shared_ptr<ConstantStore> constants = nullptr;  // null: none are saved or restored
 };
 
-// The models with names of a job that may have several. Any thread may call its methods.
+// Finds the named models of a job that may have several models. Any thread may call its methods.
 class ModelFinder {
  public:
   virtual ~ModelFinder() = default;
 
-  // Finds a model. If there is none of that name, begins it if `begins`, else fails with NOT_FOUND.
-  // BAD_ARGUMENT if the name is none, TOO_MANY_MODELS if there are as many as may be; other errors
-  // are those of its directory. A model stays as long as this.
+  // Returns the model of that name. If there is none: begins it if `begins`, or else returns
+  // NOT_FOUND. Other errors: BAD_ARGUMENT if the name breaks the rules of names; TOO_MANY_MODELS;
+  // DRAINING; and those of the directory of a new model. A model lives as long as this object.
   virtual absl::StatusOr<ModelParts> Find(const std::string& name, bool begins) = 0;
 
-  // The names of all, in ascending order.
+  // Returns the names of all named models, in ascending order.
   virtual std::vector<std::string> Names() = 0;
 
-  // The job does not end as long as somebody has what this returns.
+  // The job does not end while somebody holds the returned pointer.
   virtual std::shared_ptr<const void> HoldJob() = 0;
 };
 

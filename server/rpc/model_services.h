@@ -35,16 +35,16 @@ struct ModelServiceOptions {
 using ModelServices = std::map<std::string, std::unique_ptr<grpc::Service>>;
 ModelServices MakeModelServices(const ModelServiceOptions& options, const ModelParts& model);
 
-// The services of the models with names. Any thread may use it.
+// Makes and keeps the services of the named models. Any thread may use it.
 class NamedServices {
  public:
   explicit NamedServices(ModelServiceOptions options) : options_(std::move(options)) {}
 
-  // Returns the service `name` of the model that the call is for; null if that is the model without
-  // a name. The model is begun if the call is of a method that joins, asks for that, and its
-  // caller has the role worker. Errors if there is no such model: NOT_INITIALIZED of a method that
-  // joins, UNKNOWN_SESSION of others of ParameterServer, NOT_FOUND of other services. And those of
-  // ModelFinder.
+  // Returns the service `name` of the model that the call names in its metadata; null if it names
+  // none. `joins`: the call is a Join or JoinInParts. A Join begins the model if it asks for that
+  // and its caller has the role worker. If there is no such model: NOT_INITIALIZED for a Join,
+  // UNKNOWN_SESSION for other calls of ParameterServer, NOT_FOUND for other services. Other errors
+  // are those of ModelFinder.
   absl::StatusOr<grpc::Service*> Find(const grpc::ServerContextBase& context,
                                       const std::string& name, bool joins) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -11,8 +11,8 @@
 #include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
 #include "server/rpc/access/observer.h"
+#include "server/rpc/all_gather.h"
 #include "server/rpc/constants.h"
-#include "server/rpc/gather.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/join.h"
 #include "server/rpc/lane.h"
@@ -47,7 +47,7 @@ using RawParameterServer = Rpc::WithRawCallbackMethod_InitializeParams<
                                         Rpc::WithRawCallbackMethod_Leave<
                                             Rpc::WithRawCallbackMethod_HoldJob<
                                                 Rpc::WithRawCallbackMethod_PullSlots<
-                                                    Rpc::WithRawCallbackMethod_Gather<
+                                                    Rpc::WithRawCallbackMethod_AllGather<
                                                         Rpc::Service>>>>>>>>>>>>>>>>>>;
 
 template <typename Request>
@@ -130,8 +130,8 @@ class GrpcStripeService : public RawParameterServer {
                                              const Bytes* /*request*/) override {
     return Refuse<grpc::ServerWriteReactor<Bytes>>();
   }
-  grpc::ServerUnaryReactor* Gather(Context* /*context*/, const Bytes* /*request*/,
-                                   Bytes* /*response*/) override {
+  grpc::ServerUnaryReactor* AllGather(Context* /*context*/, const Bytes* /*request*/,
+                                      Bytes* /*response*/) override {
     return Refuse<grpc::ServerUnaryReactor>();
   }
   grpc::ServerReadReactor<Bytes>* PushPull(Context* /*context*/, Bytes* /*response*/) override {
@@ -270,10 +270,10 @@ class GrpcParameterService final : public GrpcStripeService {
     return ServePullSlots(*context, *request, slots_, shard_);
   }
 
-  grpc::ServerUnaryReactor* Gather(CallbackServerContext* context, const grpc::ByteBuffer* bytes,
-                                   grpc::ByteBuffer* response) override {
-    const auto request = Decode<v1::GatherRequest>(*bytes);
-    if (request.ok()) return ServeGather(*request, response, gatherings_);
+  grpc::ServerUnaryReactor* AllGather(CallbackServerContext* context, const grpc::ByteBuffer* bytes,
+                                      grpc::ByteBuffer* response) override {
+    const auto request = Decode<v1::AllGatherRequest>(*bytes);
+    if (request.ok()) return ServeAllGather(*request, response, gatherings_);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     reactor->Finish(ToGrpcStatus(request.status()));
     return reactor;

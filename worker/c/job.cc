@@ -194,10 +194,10 @@ sluice_code sluice_job_model(const sluice_job* job, const char* name, sluice_job
   return SLUICE_OK;
 }
 
-sluice_code sluice_gather(const sluice_job* job, const void* data, size_t size, double seconds,
-                          sluice_gathered** gathered) {
+sluice_code sluice_all_gather(const sluice_job* job, const void* data, size_t size, double seconds,
+                              sluice_gathered** gathered) {
   return sluice::Guarded([&] {
-    auto given = job->job.Gather({static_cast<const char*>(data), size}, absl::Seconds(seconds));
+    auto given = job->job.AllGather({static_cast<const char*>(data), size}, absl::Seconds(seconds));
     if (given.ok()) *gathered = new sluice_gathered{*std::move(given)};
     return given.status();
   });

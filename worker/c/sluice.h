@@ -141,8 +141,8 @@ SLUICE_API sluice_code sluice_job_model(const sluice_job* job, const char* name,
  *                               the same bytes
  *   SLUICE_UNAVAILABLE          the server is lost, or has ended
  *   SLUICE_FAILED_PRECONDITION  this worker was started by hand, and has no rank */
-SLUICE_API sluice_code sluice_gather(const sluice_job* job, const void* data, size_t size,
-                                     double seconds, sluice_gathered** gathered);
+SLUICE_API sluice_code sluice_all_gather(const sluice_job* job, const void* data, size_t size,
+                                         double seconds, sluice_gathered** gathered);
 
 /* What the worker of that rank has given, and how many bytes that has. */
 SLUICE_API const void* sluice_gathered_data(const sluice_gathered* gathered, uint32_t rank,

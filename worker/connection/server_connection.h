@@ -138,10 +138,10 @@ struct PulledState {
 
 // What the server's optimizer remembers: each slot has a float for each element of the model.
 struct PulledSlots {
-  Step step;                     // of which they are
-  uint64_t optimizer_steps = 0;  // that the optimizer has made
+  Step step;                     // after which the optimizer has these slots
+  uint64_t optimizer_steps = 0;  // how many steps the optimizer has made
   std::vector<std::string> names = {};
-  std::string bytes = {};  // of the slots, one after the other
+  std::string bytes = {};  // the slots, one after the other, as float32
 };
 
 // Holds one session at a time. It is used by one thread at a time. Calls return the errors that

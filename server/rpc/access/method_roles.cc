@@ -35,7 +35,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/Leave", kSession},
     {"/sluice.v1.ParameterServer/HoldJob", kTraining},
     {"/sluice.v1.ParameterServer/PullSlots", kTraining},
-    {"/sluice.v1.ParameterServer/Gather", kTraining},
+    {"/sluice.v1.ParameterServer/AllGather", kTraining},
     {"/sluice.v1.Sequencer/Follow", kFollow},
     {"/sluice.v1.Inspector/GetServerState", kLook},
     {"/sluice.v1.Inspector/ListWorkers", kLook},

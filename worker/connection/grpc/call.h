@@ -13,11 +13,11 @@
 
 namespace sluice {
 
-// What a call tells beside its messages.
+// The metadata of a call.
 struct CallMetadata {
-  std::string token = {};  // of the job; empty if the server asks for none
-  std::string model = {};  // the call's, in a job that has several; empty: the one without a name
-  bool begins_model = false;  // a worker's Join: the model begins if the job does not have it
+  std::string token = {};     // the job token; empty if the server asks for none
+  std::string model = {};     // the name of the model; empty: the model without a name
+  bool begins_model = false;  // the call is a Join, which begins the model if it is not there
 };
 
 // Sets a call's deadline, unless `timeout` is infinite, and its metadata.

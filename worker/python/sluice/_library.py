@@ -107,7 +107,7 @@ _FUNCTIONS = {
     "sluice_job_rank": (ctypes.c_int32, [_HANDLE]),
     "sluice_job_size": (ctypes.c_int32, [_HANDLE]),
     "sluice_job_model": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
-    "sluice_gather": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_double,
+    "sluice_all_gather": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_double,
                                        ctypes.POINTER(_HANDLE)]),
     "sluice_gathered_data": (ctypes.c_void_p, [_HANDLE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_size_t)]),
     "sluice_gathered_free": (None, [_HANDLE]),

@@ -93,7 +93,7 @@ class Exchange:
         while True:
             gathered = ctypes.c_void_p()
             left = until - time.monotonic()
-            code = library.sluice_gather(self._handle, data, len(data), min(_SLICE, max(0.0, left)), ctypes.byref(gathered))
+            code = library.sluice_all_gather(self._handle, data, len(data), min(_SLICE, max(0.0, left)), ctypes.byref(gathered))
             if code == _library.OK:
                 break
             error = _library.last_error(code)

@@ -51,7 +51,7 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.ParameterServer/Leave", "worker or observer"},
       {"/sluice.v1.ParameterServer/HoldJob", "worker"},
       {"/sluice.v1.ParameterServer/PullSlots", "worker"},
-      {"/sluice.v1.ParameterServer/Gather", "worker"},
+      {"/sluice.v1.ParameterServer/AllGather", "worker"},
       {"/sluice.v1.Inspector/GetServerState", "worker or observer or admin"},
       {"/sluice.v1.Inspector/ListWorkers", "worker or observer or admin"},
       {"/sluice.v1.Inspector/ListServers", "worker or observer or admin"},

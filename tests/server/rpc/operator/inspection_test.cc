@@ -85,7 +85,7 @@ TEST_F(ReflectionTest, DescribesTheParameterServer) {
                   "Leave(LeaveRequest) returns LeaveResponse",
                   "HoldJob(HoldJobRequest) returns stream HoldJobResponse",
                   "PullSlots(PullSlotsRequest) returns stream PullSlotsResponse",
-                  "Gather(GatherRequest) returns GatherResponse"));
+                  "AllGather(AllGatherRequest) returns AllGatherResponse"));
 }
 
 TEST_F(ReflectionTest, DescribesTheInspector) {

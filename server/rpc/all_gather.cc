@@ -1,4 +1,4 @@
-#include "server/rpc/gather.h"
+#include "server/rpc/all_gather.h"
 
 #include <grpcpp/alarm.h>
 
@@ -33,7 +33,7 @@ class GatherCall final : public grpc::ServerUnaryReactor,
         wait_([&gatherings](uint64_t id) { return gatherings.Cancel(id); }) {}
 
   // The call may end on another thread before this returns.
-  void Start(const v1::GatherRequest& request, absl::Duration longest) {
+  void Start(const v1::AllGatherRequest& request, absl::Duration longest) {
     const std::shared_ptr<GatherCall> self = self_ = shared_from_this();
     const uint64_t number = request.number();
     const auto id = gatherings_.Add(request, [weak = weak_from_this()](const auto& given) {
@@ -88,7 +88,7 @@ class RefusedGather final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
-absl::StatusOr<uint64_t> Gatherings::Add(const v1::GatherRequest& request, Done done) {
+absl::StatusOr<uint64_t> Gatherings::Add(const v1::AllGatherRequest& request, Done done) {
   Due due;
   absl::StatusOr<uint64_t> id = uint64_t{0};
   {
@@ -123,7 +123,7 @@ absl::StatusOr<uint64_t> Gatherings::Add(const v1::GatherRequest& request, Done 
 
 // The first call of another process of that rank: what the one before has given does not count, and
 // those who wait for it cannot go on.
-void Gatherings::ForgetEarlier(const v1::GatherRequest& request, Due* due) {
+void Gatherings::ForgetEarlier(const v1::AllGatherRequest& request, Due* due) {
   const auto member = members_.find(request.rank());
   if (member == members_.end() || member->second.nonce == request.process_nonce()) return;
   const absl::Status lost =
@@ -142,7 +142,7 @@ void Gatherings::ForgetEarlier(const v1::GatherRequest& request, Due* due) {
 }
 
 // Begins the exchange, unless it is under way. Processes that are gone have left what they began.
-absl::Status Gatherings::Begin(const v1::GatherRequest& request) {
+absl::Status Gatherings::Begin(const v1::AllGatherRequest& request) {
   if (exchanges_.count(request.number()) > 0) return absl::OkStatus();
   for (auto i = exchanges_.begin(); i != exchanges_.end() && exchanges_.size() >= kMostExchanges;) {
     i = IsAwaited(i->second) ? std::next(i) : exchanges_.erase(i);
@@ -172,7 +172,7 @@ void Gatherings::Take(uint64_t id, const absl::StatusOr<Given>& result, Due* due
 void Gatherings::Complete(uint64_t number, Due* due) {
   exchanges_.erase(exchanges_.begin(), exchanges_.find(number));
   Exchange& exchange = exchanges_.at(number);
-  v1::GatherResponse answer;
+  v1::AllGatherResponse answer;
   for (auto& part : exchange.parts) answer.add_data(std::exchange(part.second.data, {}));
   exchange.given = std::make_shared<const grpc::ByteBuffer>(EncodeMessage(answer));
   for (const auto& part : exchange.parts) Take(part.second.id, exchange.given, due);
@@ -202,7 +202,7 @@ std::string Gatherings::Missing(uint64_t number) const {
                       more > 0 ? absl::StrCat(" and ", more, " more") : "", " of ", exchange.size);
 }
 
-absl::Status Gatherings::CheckMember(const v1::GatherRequest& request) const {
+absl::Status Gatherings::CheckMember(const v1::AllGatherRequest& request) const {
   if (request.number() == 0) return BadArgument("number is 0, expected 1 or more");
   if (request.size() == 0 || request.size() > kMostProcesses || request.rank() >= request.size()) {
     return BadArgument(absl::StrCat("rank is ", request.rank(), " of ", request.size(),
@@ -224,7 +224,7 @@ absl::Status Gatherings::CheckMember(const v1::GatherRequest& request) const {
                                 "; let one launch at a time use this server"));
 }
 
-absl::Status Gatherings::CheckFits(const v1::GatherRequest& request, const Exchange& exchange) {
+absl::Status Gatherings::CheckFits(const v1::AllGatherRequest& request, const Exchange& exchange) {
   if (exchange.size != request.size()) {
     return BadArgument(
         absl::StrCat("size is ", request.size(), ", and the others' is ", exchange.size));
@@ -238,8 +238,8 @@ absl::Status Gatherings::CheckFits(const v1::GatherRequest& request, const Excha
                                   " or more bytes, expected at most ", kMostBytes));
 }
 
-grpc::ServerUnaryReactor* ServeGather(const v1::GatherRequest& request, grpc::ByteBuffer* response,
-                                      Gatherings& gatherings) {
+grpc::ServerUnaryReactor* ServeAllGather(const v1::AllGatherRequest& request,
+                                         grpc::ByteBuffer* response, Gatherings& gatherings) {
   constexpr absl::Duration kLongest = absl::Hours(1);
   const absl::Duration wait = FromProto(request.wait());
   if (wait < absl::ZeroDuration() || wait > kLongest) {

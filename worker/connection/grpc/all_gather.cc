@@ -1,4 +1,4 @@
-#include "worker/connection/grpc/gather.h"
+#include "worker/connection/grpc/all_gather.h"
 
 #include <grpcpp/grpcpp.h>
 
@@ -10,12 +10,12 @@
 
 namespace sluice {
 
-absl::StatusOr<std::vector<std::string>> GatherOverGrpc(const GrpcConnectionOptions& options,
-                                                        const Gathering& gathering,
-                                                        absl::Duration wait) {
+absl::StatusOr<std::vector<std::string>> AllGatherOverGrpc(const GrpcConnectionOptions& options,
+                                                           const Gathering& gathering,
+                                                           absl::Duration wait) {
   const auto channel = DialChannel(options);
   if (!channel.ok()) return channel.status();
-  v1::GatherRequest request;
+  v1::AllGatherRequest request;
   request.set_number(gathering.number);
   request.set_rank(gathering.rank);
   request.set_size(gathering.size);
@@ -24,12 +24,12 @@ absl::StatusOr<std::vector<std::string>> GatherOverGrpc(const GrpcConnectionOpti
   *request.mutable_wait() = ToProto(wait);
   grpc::ClientContext context;
   Prepare(context, wait + kCallTimeout, {options.token});
-  v1::GatherResponse answer;
+  v1::AllGatherResponse answer;
   const absl::Status end =
-      EndOf(v1::ParameterServer::NewStub(channel->get())->Gather(&context, request, &answer));
+      EndOf(v1::ParameterServer::NewStub(channel->get())->AllGather(&context, request, &answer));
   if (!end.ok()) return end;
   if (static_cast<uint32_t>(answer.data_size()) != gathering.size) {
-    return UnexpectedMessage("Gather", "data of each rank");
+    return UnexpectedMessage("AllGather", "data of each rank");
   }
   return std::vector<std::string>(answer.data().begin(), answer.data().end());
 }

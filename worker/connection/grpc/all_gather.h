@@ -1,7 +1,7 @@
 // An exchange of bytes between all workers of a launch, through the server of their job.
 
-#ifndef SLUICE_WORKER_CONNECTION_GRPC_GATHER_H_
-#define SLUICE_WORKER_CONNECTION_GRPC_GATHER_H_
+#ifndef SLUICE_WORKER_CONNECTION_GRPC_ALL_GATHER_H_
+#define SLUICE_WORKER_CONNECTION_GRPC_ALL_GATHER_H_
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// What this worker gives; see the RPC Gather.
+// The bytes that this worker gives; see AllGatherRequest for each field.
 struct Gathering {
   uint64_t number = 1;
   uint32_t rank = 0;
@@ -28,10 +28,10 @@ struct Gathering {
 // does, and for the other workers for `wait`: then DEADLINE_EXCEEDED names those that are missing.
 // UNAVAILABLE if the server is lost meanwhile. After both the call may be repeated. Other errors
 // are those of the RPC; UNIMPLEMENTED if the server is too old.
-absl::StatusOr<std::vector<std::string>> GatherOverGrpc(const GrpcConnectionOptions& options,
-                                                        const Gathering& gathering,
-                                                        absl::Duration wait);
+absl::StatusOr<std::vector<std::string>> AllGatherOverGrpc(const GrpcConnectionOptions& options,
+                                                           const Gathering& gathering,
+                                                           absl::Duration wait);
 
 }  // namespace sluice
 
-#endif  // SLUICE_WORKER_CONNECTION_GRPC_GATHER_H_
+#endif  // SLUICE_WORKER_CONNECTION_GRPC_ALL_GATHER_H_

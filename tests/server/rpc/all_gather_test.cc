@@ -1,6 +1,6 @@
 // Exchanges of bytes between the processes of a launch, over real gRPC.
 
-#include "server/rpc/gather.h"
+#include "server/rpc/all_gather.h"
 
 #include <atomic>
 #include <memory>
@@ -23,9 +23,9 @@ using ::testing::HasSubstr;
 
 using Exchanged = absl::StatusOr<std::vector<std::string>>;
 
-v1::GatherRequest Given(uint32_t rank, uint32_t size, uint64_t number, const std::string& data,
-                        uint64_t nonce = 0) {
-  v1::GatherRequest request;
+v1::AllGatherRequest Given(uint32_t rank, uint32_t size, uint64_t number, const std::string& data,
+                           uint64_t nonce = 0) {
+  v1::AllGatherRequest request;
   request.set_rank(rank);
   request.set_size(size);
   request.set_number(number);
@@ -35,22 +35,23 @@ v1::GatherRequest Given(uint32_t rank, uint32_t size, uint64_t number, const std
   return request;
 }
 
-v1::GatherRequest Impatient(v1::GatherRequest request) {
+v1::AllGatherRequest Impatient(v1::AllGatherRequest request) {
   request.mutable_wait()->set_seconds(0);
   request.mutable_wait()->set_nanos(1000000);
   return request;
 }
 
-Exchanged Call(ServerWorld& world, const v1::GatherRequest& request) {
-  v1::GatherResponse answer;
+Exchanged Call(ServerWorld& world, const v1::AllGatherRequest& request) {
+  v1::AllGatherResponse answer;
   const auto context = world.Context();
-  const absl::Status end = FromGrpcStatus(world.stub().Gather(context.get(), request, &answer));
+  const absl::Status end = FromGrpcStatus(world.stub().AllGather(context.get(), request, &answer));
   if (!end.ok()) return end;
   return std::vector<std::string>(answer.data().begin(), answer.data().end());
 }
 
 // The calls of all ranks at once, from the last rank to the first; returns their answers by rank.
-std::vector<Exchanged> CallAll(ServerWorld& world, const std::vector<v1::GatherRequest>& requests) {
+std::vector<Exchanged> CallAll(ServerWorld& world,
+                               const std::vector<v1::AllGatherRequest>& requests) {
   std::vector<Exchanged> answers(requests.size());
   std::vector<std::thread> calls;
   for (size_t i = requests.size(); i-- > 0;) {
@@ -60,10 +61,10 @@ std::vector<Exchanged> CallAll(ServerWorld& world, const std::vector<v1::GatherR
   return answers;
 }
 
-TEST(GatherTest, EachRankGetsWhatAllHaveGivenInTheirOrder) {
+TEST(AllGatherTest, EachRankGetsWhatAllHaveGivenInTheirOrder) {
   ServerWorld world(Sync(1));
   for (uint64_t number : {1, 2, 3}) {
-    std::vector<v1::GatherRequest> requests;
+    std::vector<v1::AllGatherRequest> requests;
     for (uint32_t rank : {0, 1, 2}) {
       requests.push_back(Given(rank, 3, number, absl::StrCat(number, "-", rank)));
     }
@@ -75,21 +76,21 @@ TEST(GatherTest, EachRankGetsWhatAllHaveGivenInTheirOrder) {
   }
 }
 
-TEST(GatherTest, BytesOfAnyKindAndNoBytesAreGiven) {
+TEST(AllGatherTest, BytesOfAnyKindAndNoBytesAreGiven) {
   ServerWorld world(Sync(1));
   const std::string bytes("\0\xff\n", 3);
   EXPECT_THAT(CallAll(world, {Given(0, 2, 1, ""), Given(1, 2, 1, bytes)})[0],
               IsOkAndHolds(ElementsAre("", bytes)));
 }
 
-TEST(GatherTest, NamesTheRanksThatAreMissing) {
+TEST(AllGatherTest, NamesTheRanksThatAreMissing) {
   ServerWorld world(Sync(1));
   EXPECT_THAT(Call(world, Impatient(Given(1, 8, 1, "x"))),
               HasCode(absl::StatusCode::kDeadlineExceeded,
                       HasSubstr("for rank 0, rank 2, rank 3, rank 4 and 3 more of 8")));
 }
 
-TEST(GatherTest, ARepeatedCallGetsTheSameAnswer) {
+TEST(AllGatherTest, ARepeatedCallGetsTheSameAnswer) {
   ServerWorld world(Sync(1));
   EXPECT_THAT(Call(world, Impatient(Given(0, 2, 1, "first"))),
               HasCode(absl::StatusCode::kDeadlineExceeded, HasSubstr("rank 1 of 2")));
@@ -98,7 +99,7 @@ TEST(GatherTest, ARepeatedCallGetsTheSameAnswer) {
   EXPECT_THAT(Call(world, Given(1, 2, 1, "second")), IsOkAndHolds(ElementsAre("first", "second")));
 }
 
-TEST(GatherTest, ACallThatIsRepeatedEndsTheOneThatWaits) {
+TEST(AllGatherTest, ACallThatIsRepeatedEndsTheOneThatWaits) {
   ServerWorld world(Sync(1));
   Exchanged first;
   std::atomic<bool> ended{false};
@@ -112,7 +113,7 @@ TEST(GatherTest, ACallThatIsRepeatedEndsTheOneThatWaits) {
   EXPECT_THAT(Call(world, Given(1, 2, 1, "b")), IsOkAndHolds(ElementsAre("a", "b")));
 }
 
-TEST(GatherTest, AProcessThatIsStartedAgainGetsNoAnswerOfTheOneBefore) {
+TEST(AllGatherTest, AProcessThatIsStartedAgainGetsNoAnswerOfTheOneBefore) {
   ServerWorld world(Sync(1));
   for (uint64_t number : {1, 2}) {
     CallAll(world, {Given(0, 2, number, "a"), Given(1, 2, number, "b")});
@@ -124,7 +125,7 @@ TEST(GatherTest, AProcessThatIsStartedAgainGetsNoAnswerOfTheOneBefore) {
               IsError(Reason::kGatherLost, HasSubstr("another process has exchanged")));
 }
 
-TEST(GatherTest, TheNextLaunchBeginsAnew) {
+TEST(AllGatherTest, TheNextLaunchBeginsAnew) {
   ServerWorld world(Sync(1));
   for (uint64_t number : {1, 2}) {
     CallAll(world, {Given(0, 2, number, "a"), Given(1, 2, number, "b")});
@@ -138,7 +139,7 @@ TEST(GatherTest, TheNextLaunchBeginsAnew) {
   }
 }
 
-TEST(GatherTest, BadRequestsAreNamed) {
+TEST(AllGatherTest, BadRequestsAreNamed) {
   ServerWorld world(Sync(1));
   const auto bad = [](const std::string& what) {
     return IsError(Reason::kBadArgument, HasSubstr(what));
@@ -147,7 +148,7 @@ TEST(GatherTest, BadRequestsAreNamed) {
   EXPECT_THAT(Call(world, Given(2, 2, 1, "")), bad("rank is 2 of 2"));
   EXPECT_THAT(Call(world, Given(0, 0, 1, "")), bad("rank is 0 of 0"));
   EXPECT_THAT(Call(world, Given(0, 65537, 1, "")), bad("65536"));
-  v1::GatherRequest patient = Given(0, 1, 1, "");
+  v1::AllGatherRequest patient = Given(0, 1, 1, "");
   patient.mutable_wait()->set_seconds(3601);
   EXPECT_THAT(Call(world, patient), bad("at most an hour"));
   patient.mutable_wait()->set_seconds(-1);
@@ -156,7 +157,7 @@ TEST(GatherTest, BadRequestsAreNamed) {
   EXPECT_THAT(Call(world, Given(0, 1, 3, "")), bad("the latest of rank 0 was 1"));
 }
 
-TEST(GatherTest, TheBytesOfAllAreBounded) {
+TEST(AllGatherTest, TheBytesOfAllAreBounded) {
   Gatherings gatherings;
   const auto nobody = [](const auto&) {};
   const std::string half(Gatherings::kMostBytes / 2, 'x');
@@ -169,7 +170,7 @@ TEST(GatherTest, TheBytesOfAllAreBounded) {
   EXPECT_THAT(gatherings.Add(Given(0, 3, 1, half), nobody), IsOk()) << "whose answer was lost";
 }
 
-TEST(GatherTest, WhatIsUnderWayIsBounded) {
+TEST(AllGatherTest, WhatIsUnderWayIsBounded) {
   Gatherings gatherings;
   const auto nobody = [](const auto&) {};
   std::vector<uint64_t> ids;

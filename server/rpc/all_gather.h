@@ -1,8 +1,8 @@
-// The call Gather: all processes of a launch exchange bytes, for what surrounds training, such as a
-// mean of accuracies, or a choice that one of them makes for all.
+// The call AllAllGather: all processes of a launch exchange bytes, for what surrounds training,
+// such as a mean of accuracies, or a choice that one of them makes for all.
 
-#ifndef SLUICE_SERVER_RPC_GATHER_H_
-#define SLUICE_SERVER_RPC_GATHER_H_
+#ifndef SLUICE_SERVER_RPC_ALL_GATHER_H_
+#define SLUICE_SERVER_RPC_ALL_GATHER_H_
 
 #include <grpcpp/grpcpp.h>
 
@@ -31,7 +31,7 @@ class Gatherings {
   static constexpr uint32_t kMostProcesses = 1 << 16;
   static constexpr size_t kMostExchanges = 16;  // under way
 
-  // The answer to all ranks, an encoded GatherResponse.
+  // The answer to all ranks, an encoded AllGatherResponse.
   using Given = std::shared_ptr<const grpc::ByteBuffer>;
   using Done = std::function<void(const absl::StatusOr<Given>&)>;
 
@@ -39,7 +39,7 @@ class Gatherings {
   // returns, when all ranks have given. An error says that a later call of the rank has taken this
   // one's place (UNAVAILABLE), or that a rank's process was started again (GATHER_LOST). Returns an
   // id for Cancel(), or BAD_ARGUMENT or GATHER_LOST; then `done` is not called.
-  absl::StatusOr<uint64_t> Add(const v1::GatherRequest& request, Done done)
+  absl::StatusOr<uint64_t> Add(const v1::AllGatherRequest& request, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends the wait. True: `done` will not be called. What the rank has given stays, and counts.
@@ -67,11 +67,12 @@ class Gatherings {
   // Callbacks that are due, and what they get.
   using Due = std::vector<std::pair<Done, absl::StatusOr<Given>>>;
 
-  absl::Status CheckMember(const v1::GatherRequest& request) const
+  absl::Status CheckMember(const v1::AllGatherRequest& request) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ForgetEarlier(const v1::GatherRequest& request, Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status Begin(const v1::GatherRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static absl::Status CheckFits(const v1::GatherRequest& request, const Exchange& exchange);
+  void ForgetEarlier(const v1::AllGatherRequest& request, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Begin(const v1::AllGatherRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static absl::Status CheckFits(const v1::AllGatherRequest& request, const Exchange& exchange);
   bool IsAwaited(const Exchange& exchange) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(uint64_t id, const absl::StatusOr<Given>& result, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -85,9 +86,9 @@ class Gatherings {
 };
 
 // `gatherings` outlives the call.
-grpc::ServerUnaryReactor* ServeGather(const v1::GatherRequest& request, grpc::ByteBuffer* response,
-                                      Gatherings& gatherings);
+grpc::ServerUnaryReactor* ServeAllGather(const v1::AllGatherRequest& request,
+                                         grpc::ByteBuffer* response, Gatherings& gatherings);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SERVER_RPC_GATHER_H_
+#endif  // SLUICE_SERVER_RPC_ALL_GATHER_H_
