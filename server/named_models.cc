@@ -56,7 +56,6 @@ bool NamedModels::MayHave(const ServerOptions& options) {
 }
 
 absl::Status NamedModels::Restore(const std::string& job_id) {
-  absl::MutexLock lock(&mu_);
   job_id_ = job_id;
   const std::string& directory = options_.durable.directory;
   if (directory.empty()) return absl::OkStatus();
@@ -67,10 +66,12 @@ absl::Status NamedModels::Restore(const std::string& job_id) {
     const bool is_model =
         CheckModelName(name).ok() && options_.files->List(absl::StrCat(directory, "/", name)).ok();
     if (!is_model) continue;  // not made here
-    const absl::Status begun = Begin(name);
-    if (!begun.ok()) return begun;
+    auto opened = Open(name);
+    if (!opened.ok()) return opened.status();
     // A worker may have been refused after it had begun the model.
-    if (models_.at(name).hosted->shard().snapshot() == nullptr) models_.erase(name);
+    if ((*opened)->hosted->shard().snapshot() == nullptr) continue;
+    absl::MutexLock lock(&mu_);
+    models_.emplace(name, *std::move(opened));
   }
   return absl::OkStatus();
 }
@@ -78,25 +79,39 @@ absl::Status NamedModels::Restore(const std::string& job_id) {
 absl::StatusOr<ModelParts> NamedModels::Find(const std::string& name, bool begins) {
   const absl::Status sound = CheckModelName(name);
   if (!sound.ok()) return sound;
-  absl::MutexLock lock(&mu_);
-  if (models_.count(name) == 0) {
-    if (begins && drains_) return DrainingError();
-    if (!begins) {
-      return MakeError(Reason::kNotFound, absl::StrCat("this job has no model \"", name, "\""));
-    }
-    if (models_.size() >= kMost) {
-      return MakeError(Reason::kTooManyModels,
-                       absl::StrCat("the model \"", name, "\" would be one more than the ", kMost,
-                                    " that a job may have; start another job for it"));
-    }
-    const absl::Status begun = Begin(name);
-    if (!begun.ok()) return begun;
-    LOG(INFO) << "a worker has begun the model " << name;
+  if (const Model* const known = Known(name); known != nullptr) return known->hosted->parts();
+  if (!begins) {
+    return MakeError(Reason::kNotFound, absl::StrCat("this job has no model \"", name, "\""));
   }
-  return models_.at(name).hosted->parts();
+  absl::MutexLock one_at_a_time(&begin_mu_);
+  // Another worker may have begun it meanwhile.
+  if (const Model* const known = Known(name); known != nullptr) return known->hosted->parts();
+  {
+    absl::MutexLock lock(&mu_);
+    const absl::Status may = CheckMayBegin(name);
+    if (!may.ok()) return may;
+  }
+  auto opened = Open(name);
+  if (!opened.ok()) return opened.status();
+  const ModelParts parts = (*opened)->hosted->parts();
+  absl::MutexLock lock(&mu_);
+  const absl::Status may = CheckMayBegin(name);
+  if (!may.ok()) return may;
+  models_.emplace(name, *std::move(opened));
+  LOG(INFO) << "a worker has begun the model " << name;
+  return parts;
 }
 
-absl::Status NamedModels::Begin(const std::string& name) {
+absl::Status NamedModels::CheckMayBegin(const std::string& name) const {
+  if (drains_) return DrainingError();
+  if (models_.size() < kMost) return absl::OkStatus();
+  return MakeError(Reason::kTooManyModels,
+                   absl::StrCat("the model \"", name, "\" would be one more than the ", kMost,
+                                " that a job may have; start another job for it"));
+}
+
+absl::StatusOr<std::unique_ptr<NamedModels::Model>> NamedModels::Open(
+    const std::string& name) const {
   ServerOptions options = options_;
   options.shard.job_id = job_id_;
   options.shard.session_base = SessionId(RandomNonce().value() >> 1);
@@ -105,8 +120,8 @@ absl::Status NamedModels::Begin(const std::string& name) {
   if (!opened.ok()) return OfModel(name, opened.status());
   const absl::Status restored = (*opened)->Recover();
   if (!restored.ok()) return OfModel(name, restored);
-  models_.emplace(name, Model{*std::move(opened), StepWaitLog(options_.log_step_wait)});
-  return absl::OkStatus();
+  return std::make_unique<Model>(
+      Model{name, *std::move(opened), StepWaitLog(options_.log_step_wait)});
 }
 
 // Stays true, so that the sessions of a model are looked at no more.
@@ -114,96 +129,110 @@ void NamedModels::NoteUse(Model& model) {
   if (!model.used) model.used = AnyHasJoined(model.hosted->shard().Sessions());
 }
 
+NamedModels::Model* NamedModels::Known(const std::string& name) const {
+  absl::MutexLock lock(&mu_);
+  const auto found = models_.find(name);
+  return found == models_.end() ? nullptr : found->second.get();
+}
+
+std::vector<NamedModels::Model*> NamedModels::All() const {
+  std::vector<Model*> all;
+  absl::MutexLock lock(&mu_);
+  for (const auto& model : models_) all.push_back(model.second.get());
+  return all;
+}
+
 std::vector<std::string> NamedModels::Names() {
   std::vector<std::string> names;
-  absl::MutexLock lock(&mu_);
-  for (const auto& model : models_) names.push_back(model.first);
+  for (const Model* const model : All()) names.push_back(model->name);
   return names;
 }
 
 void NamedModels::Tick() {
-  absl::MutexLock lock(&mu_);
-  for (auto& [name, model] : models_) {
-    model.hosted->shard().Tick();
-    NoteUse(model);
-    const auto waits = model.waits.Look(model.hosted->shard().Describe());
-    if (waits.has_value()) LOG(WARNING) << "model " << name << ": " << *waits;
+  for (Model* const model : All()) {
+    model->hosted->shard().Tick();
+    NoteUse(*model);
+    const auto waits = model->waits.Look(model->hosted->shard().Describe());
+    if (waits.has_value()) LOG(WARNING) << "model " << model->name << ": " << *waits;
   }
 }
 
 bool NamedModels::AnyHasTrained() const {
-  absl::MutexLock lock(&mu_);
-  return std::any_of(models_.begin(), models_.end(), [](const auto& model) {
-    return model.second.used || HasEnded(*model.second.hosted);
-  });
+  const std::vector<Model*> all = All();
+  return std::any_of(all.begin(), all.end(),
+                     [](const Model* model) { return model->used || HasEnded(*model->hosted); });
 }
 
 bool NamedModels::AreOver() const {
   if (held_.use_count() > 1) return false;
   const bool all_count = options_.shard.launched == Launched::kAgain;
-  absl::MutexLock lock(&mu_);
-  if (all_count && !models_.empty() && RealClock().Now() < begun_ + options_.shard.lease) {
-    return false;
-  }
-  return std::all_of(models_.begin(), models_.end(), [all_count](const auto& model) {
-    return HasEnded(*model.second.hosted) || !(all_count || model.second.used);
+  const std::vector<Model*> all = All();
+  if (all_count && !all.empty() && RealClock().Now() < begun_ + options_.shard.lease) return false;
+  return std::all_of(all.begin(), all.end(), [all_count](const Model* model) {
+    return HasEnded(*model->hosted) || !(all_count || model->used);
   });
 }
 
 void NamedModels::Drain() {
-  absl::MutexLock lock(&mu_);
-  drains_ = true;
-  for (auto& named : models_) {
-    Model& model = named.second;
-    NoteUse(model);
-    model.finished = model.hosted->shard().Describe().phase == Phase::kFinished;
-    if (!model.finished) model.hosted->shard().Drain();
+  {
+    absl::MutexLock lock(&mu_);
+    drains_ = true;
+  }
+  for (Model* const model : All()) {
+    NoteUse(*model);
+    model->finished = model->hosted->shard().Describe().phase == Phase::kFinished;
+    if (!model->finished) model->hosted->shard().Drain();
   }
 }
 
 void NamedModels::EndAnswers(const absl::Status& why) {
-  absl::MutexLock lock(&mu_);
-  for (auto& model : models_) model.second.hosted->EndAnswers(why);
+  for (const Model* const model : All()) model->hosted->EndAnswers(why);
 }
 
 absl::Status NamedModels::SaveLast() {
   absl::Status saved;
-  absl::MutexLock lock(&mu_);
-  for (auto& [name, model] : models_) {
-    model.hosted->shard().executors().Drain();  // a push that was cancelled may complete a step
-    saved.Update(OfModel(name, SaveLastOf(name, *model.hosted)));
+  for (const Model* const model : All()) {
+    // A push that was cancelled may complete a step.
+    model->hosted->shard().executors().Drain();
+    saved.Update(OfModel(model->name, SaveLastOf(model->name, *model->hosted)));
   }
   return saved;
 }
 
 bool NamedModels::CountersBalance() const {
-  absl::MutexLock lock(&mu_);
-  return std::all_of(models_.begin(), models_.end(), [](const auto& model) {
-    return sluice::CountersBalance(model.second.hosted->shard());
+  const std::vector<Model*> all = All();
+  return std::all_of(all.begin(), all.end(), [](const Model* model) {
+    return sluice::CountersBalance(model->hosted->shard());
   });
 }
 
 int NamedModels::Outcome() const {
-  int outcome = 0;
-  absl::MutexLock lock(&mu_);
-  for (const auto& [name, model] : models_) {
-    const Shard& shard = model.hosted->shard();
-    const int code = model.used ? OutcomeOf(shard, model.finished) : kEndedWell;
+  int outcome = kEndedWell;
+  for (const Model* const model : All()) {
+    const Shard& shard = model->hosted->shard();
+    const int code = model->used ? OutcomeOf(shard, model->finished) : kEndedWell;
     if (code == kEndedWell) continue;
     if (outcome == kEndedWell) outcome = code;
-    LOG(ERROR) << "model " << name << ": " << WhyItEnds(code, shard.Sessions());
+    LOG(ERROR) << "model " << model->name << ": " << WhyItEnds(code, shard.Sessions());
   }
   return outcome;
 }
 
+std::vector<NamedShard> NamedModels::Shards() const {
+  std::vector<NamedShard> shards;
+  for (Model* const model : All()) {
+    shards.push_back({model->name, &model->hosted->shard(), model->hosted->durable()});
+  }
+  return shards;
+}
+
 std::string NamedModels::ClosingLines() const {
   std::string lines;
-  absl::MutexLock lock(&mu_);
-  for (const auto& [name, model] : models_) {
-    if (!model.used) continue;
-    Shard& shard = model.hosted->shard();
-    lines +=
-        ClosingLine(name, ToProto(shard.Describe()), shard.results(), shard.Digest(options_.grace));
+  for (const Model* const model : All()) {
+    if (!model->used) continue;
+    Shard& shard = model->hosted->shard();
+    lines += ClosingLine(model->name, ToProto(shard.Describe()), shard.results(),
+                         shard.Digest(options_.grace));
   }
   return lines;
 }

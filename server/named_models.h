@@ -20,13 +20,15 @@
 #include "common/base/clock.h"
 #include "common/trace/trace.h"
 #include "server/hosted_model.h"
+#include "server/metrics/server_metrics.h"
 #include "server/rpc/model_parts.h"
 #include "server/server_options.h"
 #include "server/step_wait_log.h"
 
 namespace sluice {
 
-// The methods of ModelFinder are for any thread, the others for that of Server::Serve().
+// The methods of ModelFinder are for any thread, the others for that of Server::Serve(). No mutex
+// is held while a shard is called or a directory is opened.
 class NamedModels final : public ModelFinder {
  public:
   static constexpr size_t kMost = 256;  // names
@@ -39,10 +41,10 @@ class NamedModels final : public ModelFinder {
 
   // Restores the models that the directory has. `job_id` is that of the job. Called once, first.
   // Errors are those of HostedModel, and name the model.
-  absl::Status Restore(const std::string& job_id) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Restore(const std::string& job_id);
 
   absl::StatusOr<ModelParts> Find(const std::string& name, bool begins) override
-      ABSL_LOCKS_EXCLUDED(mu_);
+      ABSL_LOCKS_EXCLUDED(begin_mu_, mu_);
   std::vector<std::string> Names() override ABSL_LOCKS_EXCLUDED(mu_);
   std::shared_ptr<const void> HoldJob() override { return held_; }
 
@@ -51,9 +53,9 @@ class NamedModels final : public ModelFinder {
 
   // Whether a worker has joined one of them, or training of one is known to be over.
   bool AnyHasTrained() const;
-  // Whether no training is under way, and nobody holds the job. Of models that were
-  // restored, those count that a worker has joined again. In place of a server of the same launch
-  // that was killed, all do, and who held the job has the time of a lease to hold it again.
+  // Whether no training is under way, and nobody holds the job. A restored model counts as under
+  // way only once a worker has joined it again. If this server is started again in the same launch,
+  // all of them count; and those who held the job have one lease to call HoldJob again.
   bool AreOver() const;
 
   // Ends what training is left. No model is begun any more.
@@ -68,28 +70,36 @@ class NamedModels final : public ModelFinder {
   // After Drain(): the exit code of the first model that has not ended well, or 0; see
   // job_outcome.h. The log says why.
   int Outcome() const;
+  // For the metrics.
+  std::vector<NamedShard> Shards() const ABSL_LOCKS_EXCLUDED(mu_);
   // For the closing table: a line for each.
   std::string ClosingLines() const;
 
  private:
   struct Model {
+    std::string name;
     std::unique_ptr<HostedModel> hosted;
+    // Only the thread of Server::Serve() uses these.
     StepWaitLog waits;
     bool used = false;      // a worker has joined, in this process
     bool finished = false;  // all workers had gone when Drain() was called
   };
 
   static void NoteUse(Model& model);
-  absl::Status Begin(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::unique_ptr<Model>> Open(const std::string& name) const;
+  absl::Status CheckMayBegin(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Model* Known(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);  // or null
+  std::vector<Model*> All() const ABSL_LOCKS_EXCLUDED(mu_);              // in the order of names
 
   const ServerOptions options_;
   Trace* const trace_;
   const absl::Time begun_ = RealClock().Now();
   std::shared_ptr<const int> held_ = std::make_shared<int>();  // HoldJob() returns copies
+  std::string job_id_;                                         // set by Restore()
+  absl::Mutex begin_mu_ ABSL_ACQUIRED_BEFORE(mu_);             // one model is begun at a time
   mutable absl::Mutex mu_;
-  std::string job_id_ ABSL_GUARDED_BY(mu_);
   bool drains_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);  // by name; none is removed
+  std::map<std::string, std::unique_ptr<Model>> models_ ABSL_GUARDED_BY(mu_);  // none is removed
 };
 
 }  // namespace sluice

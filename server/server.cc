@@ -140,6 +140,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   if (!serves.ok()) return serves;
   if (NamedModels::MayHave(server->options_)) {
     server->named_ = std::make_unique<NamedModels>(server->options_, server->trace_.get());
+    server->metrics_.AddNamed([named = server->named_.get()] { return named->Shards(); });
   }
   auto begun =
       ServerIncarnation::Start(server->options_, server->trace_.get(), server->named_.get());

@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -20,6 +21,24 @@ void Append(MetricFamilies more, MetricFamilies* families) {
                    std::make_move_iterator(more.end()));
 }
 
+// Adds those of a named model to the job's. Both have the same families, in the same order, but for
+// those that depend on what a model has.
+void AddWithModel(const std::string& name, MetricFamilies named, MetricFamilies* families) {
+  for (prometheus::MetricFamily& family : named) {
+    for (prometheus::ClientMetric& metric : family.metric) {
+      metric.label.push_back({"model", name});
+    }
+    const auto same = std::find_if(families->begin(), families->end(),
+                                   [&](const auto& other) { return other.name == family.name; });
+    if (same == families->end()) {
+      families->push_back(std::move(family));
+    } else {
+      same->metric.insert(same->metric.end(), std::make_move_iterator(family.metric.begin()),
+                          std::make_move_iterator(family.metric.end()));
+    }
+  }
+}
+
 }  // namespace
 
 SpanListener ServerMetrics::BeginIncarnation() {
@@ -35,6 +54,11 @@ void ServerMetrics::Attach(Shard& shard, const DurableDirectory* durable) {
   durable_ = durable;
 }
 
+void ServerMetrics::AddNamed(std::function<std::vector<NamedShard>()> named) {
+  absl::MutexLock lock(&mu_);
+  named_ = std::move(named);
+}
+
 void ServerMetrics::Detach() {
   absl::MutexLock lock(&mu_);
   shard_ = nullptr;
@@ -46,7 +70,13 @@ std::string ServerMetrics::Text() const {
   {
     absl::MutexLock lock(&mu_);
     if (shard_ != nullptr) {
-      Append(ShardFamilies(MomentOfServers(shard_->Describe(), *shard_, durable_)), &families);
+      MetricFamilies of_job = ShardFamilies(MomentOfServers(shard_->Describe(), *shard_, durable_));
+      for (const NamedShard& named : named_ ? named_() : std::vector<NamedShard>()) {
+        const JobMoment moment =
+            MomentOfServers(named.shard->Describe(), *named.shard, named.durable);
+        AddWithModel(named.name, ShardFamilies(moment), &of_job);
+      }
+      Append(std::move(of_job), &families);
       Append(spans_->Collect(), &families);
     }
   }

@@ -3,8 +3,11 @@
 #ifndef SLUICE_SERVER_METRICS_SERVER_METRICS_H_
 #define SLUICE_SERVER_METRICS_SERVER_METRICS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -15,6 +18,13 @@
 namespace sluice {
 
 class SpanHistograms;
+
+// A named model of the job. `durable` may be null.
+struct NamedShard {
+  std::string name;
+  Shard* shard;
+  const DurableDirectory* durable;
+};
 
 // Any thread may call any method.
 class ServerMetrics {
@@ -31,11 +41,16 @@ class ServerMetrics {
   void Attach(Shard& shard, const DurableDirectory* durable) ABSL_LOCKS_EXCLUDED(mu_);
   void Detach() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // From now on Text() also has the metrics of these models, but for the times of their steps. They
+  // have the label `model`, and live as long as somebody calls Text().
+  void AddNamed(std::function<std::vector<NamedShard>()> named) ABSL_LOCKS_EXCLUDED(mu_);
+
   // All metrics, in Prometheus' text format. Between two incarnations only those of the process.
   std::string Text() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   mutable absl::Mutex mu_;
+  std::function<std::vector<NamedShard>()> named_ ABSL_GUARDED_BY(mu_);  // null: there are none
   std::shared_ptr<SpanHistograms> spans_ ABSL_GUARDED_BY(mu_);
   Shard* shard_ ABSL_GUARDED_BY(mu_) = nullptr;
   const DurableDirectory* durable_ ABSL_GUARDED_BY(mu_) = nullptr;

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -37,6 +38,25 @@ TEST(ServerMetricsTest, HasTheNumbersOfTheShardAndTheTimesOfItsSteps) {
                     HasSubstr("sluice_step_seconds_sum{server=\"0\"} 4\n"),
                     HasSubstr("sluice_step_seconds_bucket{server=\"0\",le=\"2.5\"} 1\n"),
                     HasSubstr("\nsluice_in_flight_limit_bytes ")));
+}
+
+TEST(ServerMetricsTest, NamedModelsHaveALabelAndNoTypeIsSaidTwice) {
+  ServerMetrics metrics;
+  ShardWorld world(Heard(Async(1), metrics.BeginIncarnation()));
+  ShardWorld critic(Async(1));
+  metrics.AddNamed([&] { return std::vector<NamedShard>{{"critic", &critic.shard(), nullptr}}; });
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("critic")));
+  metrics.Attach(world.shard(), nullptr);
+  critic.Start({"a"});
+  EXPECT_THAT(critic.Push("a", 0, {1, 2, 3}), IsOk());
+  const std::string text = metrics.Text();
+  EXPECT_THAT(
+      text,
+      HasSubstr("# TYPE sluice_step gauge\nsluice_step 0\nsluice_step{model=\"critic\"} 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nsluice_pushes_total{disposition=\"accepted\",model=\"critic\"} 1\n"));
+  const std::string type = "# TYPE sluice_step gauge\n";
+  EXPECT_EQ(text.find(type), text.rfind(type));
 }
 
 TEST(ServerMetricsTest, HasOnlyTheProcessBetweenIncarnations) {
