@@ -53,6 +53,12 @@ std::vector<SessionId> CurrentStep::Holders(const StepProgress& progress) const 
   return roster_.sessions().Holders(slowest);
 }
 
+bool CurrentStep::WouldBeginSum(const Rank& rank) const {
+  return settings_.consistency().order == ReductionOrder::kRank &&
+         contributions_.WouldBeFirst(rank, roster_.FirstMissing()) &&
+         settings_.policy().Required(Progress()) > 1;
+}
+
 absl::optional<Contribution> CurrentStep::TakeNext() {
   // A complete step waits for nobody.
   return contributions_.TakeNext(settings_.consistency().order,

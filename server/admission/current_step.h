@@ -58,6 +58,9 @@ class CurrentStep {
   // Since when the step has waited for workers; in ssp, since when a worker has waited for others.
   absl::optional<absl::Time> HeldUpSince() const;
 
+  // Whether a gradient of that rank would be the first of the sum of this step, and not the last.
+  // Only in the order of ranks is that known before it has arrived.
+  bool WouldBeginSum(const Rank& rank) const;
   // Returns the contribution to be accumulated next, if its turn has come.
   absl::optional<Contribution> TakeNext();
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "server/admission/in_flight_capacity.h"
 
 namespace sluice {
 namespace {
@@ -42,19 +43,36 @@ std::string OptionsDiffer(const OptimizerConfig& job, const PushHeader& header,
   return DifferenceOf(job, header.options, others.options().changed, other);
 }
 
+// The step that must be durable before the stored answer of this push is given, if any.
+absl::optional<Step> DurableWith(const PushHeader& header, const SessionTable& sessions) {
+  const auto record = sessions.Find(header.session);
+  if (!record.ok()) return absl::nullopt;
+  const auto kept = (*record)->answers.find(header.sequence);
+  if (kept == (*record)->answers.end() || !kept->second.part_of.has_value()) return absl::nullopt;
+  return kept->second.part_of->Next();
+}
+
+void MarkNotFinite(SessionId session, SessionTable& sessions) {
+  const auto record = sessions.Find(session);
+  if (!record.ok()) return;
+  sessions.Change(**record, [](SessionRecord& refused) { refused.not_finite = true; });
+}
+
 }  // namespace
 
 PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings& settings,
                              const IncarnationHistory& incarnations, Roster& roster,
-                             CurrentStep& step, const Clock& clock)
-    : guards_(options.guards),
+                             CurrentStep& step, HeldAnswers& answers, const Clock& clock)
+    : options_(options),
       settings_(settings),
       roster_(roster),
       step_(step),
+      answers_(answers),
       clock_(clock),
       gate_(settings.policy(), incarnations, roster.sessions()) {}
 
-void PushAdmission::SetLimit(uint32_t vectors) {
+void PushAdmission::LimitInFlight() {
+  const uint32_t vectors = InFlightCapacity(*roster_.layout(), options_, settings_.consistency());
   if (in_flight_ == nullptr) {
     in_flight_ = std::make_unique<InFlightLimit>(vectors);
   } else {
@@ -96,12 +114,6 @@ void PushAdmission::Queue(Arrival arrival) {
   arrivals_.push_back(std::move(arrival));
 }
 
-void PushAdmission::MarkNotFinite(SessionId session) {
-  const auto record = roster_.sessions().Find(session);
-  if (!record.ok()) return;
-  roster_.sessions().Change(**record, [](SessionRecord& refused) { refused.not_finite = true; });
-}
-
 // A complete step takes no more pushes. Later ones belong to the next step.
 void PushAdmission::TakeArrivals(Completions* completions) {
   while (!arrivals_.empty() && !step_.IsComplete()) {
@@ -114,7 +126,7 @@ void PushAdmission::TakeArrivals(Completions* completions) {
 void PushAdmission::Take(Arrival arrival, Completions* completions) {
   const PushHeader& header = arrival.header;
   const bool not_finite = ReasonOf(arrival.refused) == Reason::kNotFinite;
-  const bool skips = guards_.skip_not_finite && not_finite;
+  const bool skips = options_.guards.skip_not_finite && not_finite;
   absl::Status refused = arrival.refused;
   if (refused.ok() || skips) {
     const Gate::Verdict verdict = gate_.Admit(header, step_.Progress(), clock_.Now());
@@ -132,7 +144,7 @@ void PushAdmission::Take(Arrival arrival, Completions* completions) {
   } else {
     gate_.Abandon(Abandoned::kRejected);
     if (not_finite && roster_.sessions().IsAlive(header.session)) {
-      MarkNotFinite(header.session);
+      MarkNotFinite(header.session, roster_.sessions());
       not_finite_.push_back(header.session);
     }
   }
@@ -143,61 +155,29 @@ void PushAdmission::Take(Arrival arrival, Completions* completions) {
 // Answers at once or, if the push is part of a step that is not durable, when it is.
 void PushAdmission::Answer(const PushHeader& header, const PushOutcome& outcome,
                            AnswerCallback tell, Completions* completions) {
-  const absl::optional<Step> with = durable_.has_value() ? DurableWith(header) : absl::nullopt;
-  if (with.has_value() && *with > *durable_) {
-    Hold(*with, {header.session, std::move(tell), outcome}, completions);
+  const absl::optional<Step> with =
+      answers_.has_journal() ? DurableWith(header, roster_.sessions()) : absl::nullopt;
+  if (with.has_value() && *with > answers_.settled()) {
+    answers_.Add(*with, {header.session, std::move(tell), outcome}, completions);
   } else {
     completions->Add([tell = std::move(tell), outcome] { tell(outcome); });
   }
 }
 
-// The step that must be durable before the stored answer of this push is given, if any.
-absl::optional<Step> PushAdmission::DurableWith(const PushHeader& header) const {
-  const auto record = roster_.sessions().Find(header.session);
-  if (!record.ok()) return absl::nullopt;
-  const auto kept = (*record)->answers.find(header.sequence);
-  if (kept == (*record)->answers.end() || !kept->second.part_of.has_value()) return absl::nullopt;
-  return kept->second.part_of->Next();
-}
-
 void PushAdmission::LeaveOut(const absl::Status& why, Completions* completions) {
   const Step step = step_.number();
   uint32_t refused = 0;
-  const auto [begin, end] = held_.equal_range(step.Next());
-  for (auto it = begin; it != end;) {
-    const auto held = it++;
-    const bool repeats = held->second.outcome.disposition == Disposition::kDuplicate;
-    if (!MarkLeftOut(step, &held->second.outcome) || repeats || guards_.skip_not_finite) continue;
-    MarkNotFinite(held->second.session);
-    completions->Add([tell = std::move(held->second.tell), why] { tell(why); });
-    held_.erase(held);
+  const auto fails = [&](HeldAnswer& held) {
+    const bool repeats = held.outcome.disposition == Disposition::kDuplicate;
+    if (!MarkLeftOut(step, &held.outcome) || repeats || options_.guards.skip_not_finite)
+      return false;
+    MarkNotFinite(held.session, roster_.sessions());
     ++refused;
-  }
+    return true;
+  };
+  answers_.FailSome(step.Next(), fails, why, completions);
   gate_.LeaveOut(step_.contributions().accumulated(), refused);
   roster_.sessions().LeaveOut();
-}
-
-void PushAdmission::AnswerUpTo(Step step, Completions* completions) {
-  if (durable_.has_value()) durable_ = step;
-  const auto end = held_.upper_bound(step);
-  for (auto it = held_.begin(); it != end; ++it) {
-    completions->Add([held = std::move(it->second)] { held.tell(held.outcome); });
-  }
-  held_.erase(held_.begin(), end);
-}
-
-void PushAdmission::Hold(Step step, Held held, Completions* completions) {
-  if (journal_closed_.ok()) {
-    held_.emplace(step, std::move(held));
-  } else {
-    completions->Add([tell = std::move(held.tell), why = journal_closed_] { tell(why); });
-  }
-}
-
-void PushAdmission::FailHeldAnswers(const absl::Status& why, Completions* completions) {
-  if (!durable_.has_value()) return;
-  journal_closed_ = why;
-  FailHeld(why, absl::nullopt, completions);
 }
 
 void PushAdmission::FailAll(const absl::Status& why, Completions* completions) {
@@ -206,20 +186,7 @@ void PushAdmission::FailAll(const absl::Status& why, Completions* completions) {
     in_flight_->Release(arrival.header.session);
     completions->Add([done = std::move(arrival.done), why] { done(why); });
   }
-  FailHeld(why, absl::nullopt, completions);
-}
-
-void PushAdmission::FailHeld(const absl::Status& why, absl::optional<SessionId> session,
-                             Completions* completions) {
-  const Step coming = step_.number().Next();
-  for (auto it = held_.begin(); it != held_.end();) {
-    const auto held = it++;
-    const bool stays =
-        session.has_value() && (held->second.session != *session || held->first != coming);
-    if (stays) continue;
-    completions->Add([tell = std::move(held->second.tell), why] { tell(why); });
-    held_.erase(held);
-  }
+  answers_.FailAll(why, completions);
 }
 
 // The gate has passed the push, so it belongs to the current step.
@@ -254,9 +221,8 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
   const bool applied = disposition == Disposition::kApplied;
   PushOutcome outcome = gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
   outcome.options_differ = std::move(options_differ);
-  if (applied || (durable_.has_value() && part_of_step)) {
-    // A worker that is told that a step was applied must find it published.
-    Hold(step.Next(), {header.session, std::move(arrival.done), outcome}, completions);
+  if (applied || (answers_.has_journal() && part_of_step)) {
+    answers_.Add(step.Next(), {header.session, std::move(arrival.done), outcome}, completions);
   } else {
     completions->Add([done = std::move(arrival.done), outcome] { done(outcome); });
   }
@@ -269,7 +235,7 @@ std::vector<SessionId> PushAdmission::TakeHeard() {
 std::vector<SessionId> PushAdmission::Served() const {
   std::vector<SessionId> served;
   if (in_flight_ != nullptr) served = in_flight_->Served();
-  for (const auto& entry : held_) served.push_back(entry.second.session);
+  for (const SessionId session : answers_.Sessions()) served.push_back(session);
   return served;
 }
 
@@ -278,7 +244,9 @@ void PushAdmission::Settle(const absl::Status& serving, Completions* completions
   EndPushes(serving, completions);
   // A push admitted now would be stale before it is complete.
   if (settings_.policy().OncePerStep() && step_.IsComplete()) return;
-  if (durable_.has_value()) in_flight_->SetJournaled(step_.number().value() - durable_->value());
+  if (answers_.has_journal()) {
+    in_flight_->SetJournaled(step_.number().value() - answers_.settled().value());
+  }
   const ReductionOrder order = settings_.consistency().order;
   while (const absl::optional<Arriving> push = in_flight_->LetIn(roster_.FirstMissing(), order)) {
     LetIn(*push, completions);
@@ -317,15 +285,10 @@ void PushAdmission::LetIn(const Arriving& push, Completions* completions) {
   }
   const auto arrived = std::make_shared<std::atomic<uint64_t>>(0);
   in_flight_->NoteArrived(push.header.session, arrived);
-  Admission admission = {push.id, {}, push.header, arrived, BeginsSum(push)};
+  // With a journal the sum has memory of its own.
+  const bool begins_sum = !answers_.has_journal() && step_.WouldBeginSum(push.rank);
+  Admission admission = {push.id, {}, push.header, arrived, begins_sum};
   completions->Add([start = push.start, admission = std::move(admission)] { start(admission); });
-}
-
-// With a journal the sum has memory of its own.
-bool PushAdmission::BeginsSum(const Arriving& push) const {
-  if (settings_.consistency().order != ReductionOrder::kRank || durable_.has_value()) return false;
-  return step_.contributions().WouldBeFirst(push.rank, roster_.FirstMissing()) &&
-         settings_.policy().Required(step_.Progress()) > 1;
 }
 
 }  // namespace sluice

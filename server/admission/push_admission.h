@@ -10,8 +10,8 @@
 //    contributions. TakeDropped() names the others, which the stripe need not keep. Release() frees
 //    the place at the limit when a gradient is accumulated.
 // 5. The push is answered. An answer APPLIED waits until the step is published. With a journal, the
-//    answer to any push that is part of a step waits until that step is durable. Other answers are
-//    given at once.
+//    answer to any push that is part of a step waits until that step is durable. HeldAnswers has
+//    these. Other answers are given at once.
 // 6. If a step's result is not finite, LeaveOut() leaves its gradients out. The answers that are
 //    held for the step become SKIPPED or, without --skip-not-finite, the error, and the push then
 //    counts as rejected. All its other gradients count as skipped.
@@ -33,6 +33,7 @@
 #include "common/protocol/protocol_types.h"
 #include "server/admission/current_step.h"
 #include "server/admission/gate.h"
+#include "server/admission/held_answers.h"
 #include "server/admission/in_flight_limit.h"
 #include "server/aggregation/pending_push.h"
 #include "server/membership/roster.h"
@@ -46,8 +47,7 @@ namespace sluice {
 // A push whose payload has arrived. The stripe keeps it, unless it is refused.
 struct Arrival {
   PushId push;
-  PushHeader header;   // with the summary, if there was one
-  uint64_t bytes = 0;  // of the payload, as float32
+  PushHeader header;  // with the summary, if there was one
   PushCallback done;
   absl::Status refused;  // the error found in the payload, or OK
 };
@@ -58,11 +58,11 @@ class PushAdmission {
   // The references outlive it.
   PushAdmission(const ShardOptions& options, const RuntimeSettings& settings,
                 const IncarnationHistory& incarnations, Roster& roster, CurrentStep& step,
-                const Clock& clock);
+                HeldAnswers& answers, const Clock& clock);
 
-  // Sets the in-flight limit: when the model is known, before the first push, and again to change
-  // it.
-  void SetLimit(uint32_t vectors);
+  // Sets the in-flight limit: when the model is known, before the first push, and when the policy
+  // has changed.
+  void LimitInFlight();
 
   // Takes a new push. `start` is called when the push is refused, answered or admitted; `cancel` as
   // described in in_flight_limit.h. Returns the id of a push that waits, else 0.
@@ -91,27 +91,10 @@ class PushAdmission {
   // Frees the place of a push whose gradient was accumulated.
   void Release(SessionId session) { in_flight_->Release(session); }
 
-  // From now on no push is answered as counted before its step is durable. `durable` is the last
-  // durable step.
-  void HoldUntilDurable(Step durable) { durable_ = durable; }
-
   // The current step is made without its gradients, because its result would not be finite; `why`
   // is that error. The gradients then count as skipped. With skip_not_finite, held answers become
   // SKIPPED. Without it, held answers become `why`, and these pushes count as rejected.
   void LeaveOut(const absl::Status& why, Completions* completions);
-
-  // Answers the pushes that are part of steps up to `step`, which are published and, with a
-  // journal, durable.
-  void AnswerUpTo(Step step, Completions* completions);
-
-  // The journal has ended: answers with `why` all pushes that wait for a durable step, now and
-  // later.
-  void FailHeldAnswers(const absl::Status& why, Completions* completions);
-
-  // Answers with `why` the held pushes of that session for the coming step, or all that are held.
-  // They have counted: one that is repeated is held again.
-  void FailHeld(const absl::Status& why, absl::optional<SessionId> session,
-                Completions* completions);
 
   // No step is made any more: answers with `why` all pushes that are whole.
   void FailAll(const absl::Status& why, Completions* completions);
@@ -136,40 +119,26 @@ class PushAdmission {
   const Gate& gate() const { return gate_; }
 
  private:
-  using AnswerCallback = std::function<void(const absl::StatusOr<PushOutcome>&)>;
-  struct Held {
-    SessionId session;
-    AnswerCallback tell;
-    PushOutcome outcome;
-  };
-
   void Answer(const PushHeader& header, const PushOutcome& outcome, AnswerCallback tell,
               Completions* completions);
-  void Hold(Step step, Held held, Completions* completions);
-  absl::optional<Step> DurableWith(const PushHeader& header) const;
   void Take(Arrival arrival, Completions* completions);
-  void MarkNotFinite(SessionId session);
   void Enter(Arrival arrival, Completions* completions);
   void EndPushes(const absl::Status& serving, Completions* completions);
   void LetIn(const Arriving& push, Completions* completions);
-  bool BeginsSum(const Arriving& push) const;
 
-  const Guards guards_;
+  const ShardOptions& options_;
   const RuntimeSettings& settings_;
   Roster& roster_;
   CurrentStep& step_;
+  HeldAnswers& answers_;
   const Clock& clock_;
   Gate gate_;
-  std::unique_ptr<InFlightLimit> in_flight_;  // null before SetLimit()
+  std::unique_ptr<InFlightLimit> in_flight_;  // null before LimitInFlight()
   uint64_t ended_sessions_ = 0;               // when EndPushes() last looked for their pushes
   std::vector<SessionId> not_finite_;
   std::vector<PushId> dropped_;
   PushId last_id_;
   std::deque<Arrival> arrivals_;
-  // Held answers, by the step that must be published, or durable, before they are given.
-  std::multimap<Step, Held> held_;
-  absl::optional<Step> durable_;  // the last durable step; absent without a journal
-  absl::Status journal_closed_;   // see FailHeldAnswers()
 };
 
 }  // namespace sluice

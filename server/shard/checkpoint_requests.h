@@ -33,10 +33,11 @@ class CheckpointRequests {
   bool has_periodic() const { return periodic_ != nullptr; }
   bool IsDue(Step step) const { return steps_ > 0 && step.value() % steps_ == 0; }
 
-  // Requests the next checkpoint.
+  // Requests the next checkpoint. There are parameters.
   void Add(CheckpointCallback taken) { next_.push_back(std::move(taken)); }
   void AddPeriodic() { next_.push_back(periodic_); }
 
+  bool any() const { return !next_.empty(); }
   // Removes and returns the requests for the next checkpoint.
   std::vector<CheckpointCallback> TakeAll() { return std::exchange(next_, {}); }
 

@@ -44,7 +44,7 @@ absl::Status DurabilityCalls::Restore(const ShardCheckpoint& checkpoint,
   const absl::Status restored = stripe_.Restore(checkpoint, checkpoint.step);
   if (!restored.ok()) return restored;
   if (checkpoint.optimizer_steps > 0) steps_.NoteRestored();
-  job_.coordinator.Restore(checkpoint);
+  job_.coordinator.history().Restore(checkpoint);
   return absl::OkStatus();
 }
 
@@ -59,13 +59,13 @@ absl::StatusOr<LeastJournaled> DurabilityCalls::AwaitLoaded() {
 
 void DurabilityCalls::BeginIncarnation(const IncarnationBegins& incarnations) {
   absl::MutexLock lock(&job_.mu);
-  job_.coordinator.BeginIncarnation(incarnations);
+  job_.coordinator.history().BeginIncarnation(incarnations);
   job_.recovery = std::max(job_.recovery, Recovery::kSaves);
 }
 
 void DurabilityCalls::SetLostSteps(uint64_t steps) {
   absl::MutexLock lock(&job_.mu);
-  job_.coordinator.set_lost_steps(steps);
+  job_.coordinator.history().SetLostSteps(steps);
 }
 
 // ---- The journal ----
@@ -73,7 +73,7 @@ void DurabilityCalls::SetLostSteps(uint64_t steps) {
 void DurabilityCalls::EnableJournal(StepJournal* journal) {
   absl::MutexLock lock(&job_.mu);
   steps_.SetJournal(journal);
-  job_.coordinator.HoldUntilDurable();
+  job_.coordinator.BeginJournal();
   job_.others.Send(BeginJournal{options_.incarnation});
 }
 
@@ -89,8 +89,8 @@ void DurabilityCalls::SetJournalError(const absl::Status& error) {
 
 void DurabilityCalls::FailHeldAnswers(const absl::Status& why) {
   CompletingLock lock(&job_.mu);
-  job_.coordinator.FailHeldAnswers(why, lock.completions());
-  job_.coordinator.ForgetEnd();
+  job_.coordinator.EndJournal(why, lock.completions());
+  job_.coordinator.lifecycle().ForgetEnd();
   job_.AnswerIfEndIsSaved(lock.completions());
 }
 
@@ -99,13 +99,13 @@ void DurabilityCalls::FailHeldAnswers(const absl::Status& why) {
 void DurabilityCalls::SaveEndWith(CheckpointCallback save) {
   absl::MutexLock lock(&job_.mu);
   steps_.SaveEndWith(std::move(save));
-  job_.coordinator.SaveEnd();
+  job_.coordinator.lifecycle().SaveEnd();
 }
 
 void DurabilityCalls::OnEndSaved(const absl::StatusOr<Step>& saved) {
   {
     absl::MutexLock lock(&job_.mu);
-    job_.coordinator.OnEndSaved(saved);
+    job_.coordinator.lifecycle().OnEndSaved(saved, job_.coordinator.step().number());
   }
   steps_.Advance();
 }
@@ -131,7 +131,7 @@ void DurabilityCalls::TakeCheckpoint(CheckpointCallback taken) {
     absl::MutexLock lock(&job_.mu);
     wanted = job_.CheckRecovery(Recovery::kSaves);
     if (wanted.ok()) wanted = job_.others.why_stopped();
-    if (wanted.ok()) wanted = job_.coordinator.RequestCheckpoint();
+    if (wanted.ok()) wanted = job_.coordinator.lifecycle().CheckInitialized();
     if (wanted.ok()) job_.checkpoints.Add(taken);
   }
   if (!wanted.ok()) {

@@ -23,9 +23,10 @@ absl::Status JobState::CheckRecovery(Recovery at_least) const {
 void JobState::RequestPeriodicCheckpoint() {
   if (!checkpoints.has_periodic()) return;
   if (others_checkpoints.saves()) {
-    LOG(WARNING) << "step " << coordinator.step() << " gets no checkpoint, since another server "
+    LOG(WARNING) << "step " << coordinator.step().number()
+                 << " gets no checkpoint, since another server "
                  << "still writes the one before; make --checkpoint-every larger";
-  } else if (coordinator.RequestCheckpoint().ok()) {
+  } else if (coordinator.lifecycle().initialized()) {
     checkpoints.AddPeriodic();
   }
 }
@@ -34,7 +35,7 @@ void JobState::RequestPeriodicCheckpoint() {
 // lost steps.
 void JobState::AnswerIfEndIsSaved(Completions* completions) {
   if (await_end.empty()) return;
-  const bool waits = coordinator.AwaitsEnd();
+  const bool waits = coordinator.lifecycle().AwaitsEnd();
   const bool is_patient = clock.Now() - await_end_since < kLongestSave;
   if (waits && !others.stopped() && is_patient) return;
   const bool is_lost = waits && others.stopped();

@@ -51,9 +51,20 @@ PushName PushNameOf(const PushHeader& header) {
 absl::StatusOr<absl::optional<InitializeOutcome>> PushCalls::JudgeOffer(SessionId session,
                                                                         uint32_t attempt) {
   absl::MutexLock lock(&job_.mu);
-  const auto answer = job_.coordinator.BeginInitialize(session);
+  const auto answer = AnswerOffer(session);
   const bool answered = !answer.ok() || answer->has_value();
   if (answered) job_.others.Pass({session, Sequence(), attempt});
+  return answer;
+}
+
+// Nothing if the parameters are wanted.
+absl::StatusOr<absl::optional<InitializeOutcome>> PushCalls::AnswerOffer(SessionId session) const {
+  const JobLifecycle& lifecycle = job_.coordinator.lifecycle();
+  if (lifecycle.draining()) return lifecycle.serving();
+  const auto record = job_.coordinator.roster().sessions().FindWorker(session);
+  if (!record.ok()) return record.status();
+  absl::optional<InitializeOutcome> answer;
+  if (lifecycle.initialized()) answer.emplace().step = job_.coordinator.step().number();
   return answer;
 }
 
@@ -69,7 +80,7 @@ absl::StatusOr<InitializeStart> PushCalls::BeginOffer(SessionId session, uint32_
   const PushName name = {session, Sequence(), attempt};
   const absl::Status begun = job_.others.Begin(name);
   if (!begun.ok()) return begun;
-  const PushId id = job_.coordinator.NameOffer();
+  const PushId id = job_.coordinator.admission().NextId();
   PushHeader header;
   header.session = session;
   header.attempt = attempt;
@@ -100,20 +111,20 @@ absl::StatusOr<InitializeOutcome> PushCalls::Adopt(std::unique_ptr<PendingPush> 
   Step step;
   {
     absl::MutexLock lock(&job_.mu);
-    step = job_.coordinator.step();
+    step = job_.coordinator.step().number();
   }
   std::shared_ptr<Snapshot> first = stripe_.MakeFirst(*offer, step);
   InitializeOutcome outcome;
   {
     CompletingLock lock(&job_.mu);
-    job_.coordinator.CountReceived(bytes);
+    bytes_received_ += bytes;
     const auto session = job_.coordinator.roster().sessions().Find(offer->header().session);
     if (!session.ok()) {
       job_.others.Drop(offer->id());  // it was whole when the session ended, so the others kept it
       return session.status();
     }
-    outcome.accepted = !job_.coordinator.initialized();
-    outcome.step = job_.coordinator.step();
+    outcome.accepted = !job_.coordinator.lifecycle().initialized();
+    outcome.step = job_.coordinator.step().number();
     if (outcome.accepted) {
       job_.others.TakeParameters(offer->id(), outcome.step);
       stripe_.Start(std::move(first));
@@ -170,7 +181,7 @@ void PushCalls::TellReplicas(const PushName& name, const absl::StatusOr<Admissio
 
 bool PushCalls::Cancel(PushId id) {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.CancelPush(id);
+  return job_.coordinator.admission().Cancel(id);
 }
 
 PushId PushCalls::Finish(std::unique_ptr<PendingPush> push, PushCallback done) {
@@ -221,7 +232,7 @@ absl::Status PushCalls::CheckGroups(const PushHeader& header) const {
 // The part of this server is here, or refused.
 void PushCalls::Gather(std::unique_ptr<PendingPush> push, const HaveReport& own,
                        PushCallback done) {
-  Arrival arrival = {push->id(), push->header(), own.bytes, std::move(done), {}};
+  Arrival arrival = {push->id(), push->header(), std::move(done), {}};
   if (!own.refused.ok()) push = nullptr;
   auto gathered = [this, arrival = std::move(arrival)](const HaveReport& whole) mutable {
     OnGathered(std::move(arrival), whole);
@@ -232,7 +243,6 @@ void PushCalls::Gather(std::unique_ptr<PendingPush> push, const HaveReport& own,
 }
 
 void PushCalls::OnGathered(Arrival arrival, const HaveReport& whole) {
-  arrival.bytes = whole.bytes;
   arrival.refused = whole.refused.ok() ? CheckNorm(whole.norm, options_.guards) : whole.refused;
   std::unique_ptr<PendingPush> refused;
   {
@@ -241,6 +251,7 @@ void PushCalls::OnGathered(Arrival arrival, const HaveReport& whole) {
       refused = arrived_.Drop(arrival.push);
       job_.others.Drop(arrival.push);
     }
+    bytes_received_ += whole.bytes;
     job_.coordinator.Queue(std::move(arrival));
   }
   refused = nullptr;  // its memory is free before others are told
@@ -256,8 +267,8 @@ bool PushCalls::CancelGathering(PushId id) {
     own = arrived_.Drop(id);
     const bool offer = own->header().sequence == Sequence();
     if (!offer) {
-      job_.coordinator.AbandonPush(own->header().session, own->bytes(), Abandoned::kAborted,
-                                   &completions);
+      bytes_received_ += own->bytes();
+      job_.coordinator.AbandonPush(own->header().session, Abandoned::kAborted, &completions);
     }
   }
   own = nullptr;
@@ -297,7 +308,8 @@ void PushCalls::Abandon(std::unique_ptr<PendingPush> push, Abandoned why) {
   {
     absl::MutexLock lock(&job_.mu);
     job_.others.Drop(push->id());
-    job_.coordinator.AbandonPush(push->header().session, push->bytes(), why, &completions);
+    bytes_received_ += push->bytes();
+    job_.coordinator.AbandonPush(push->header().session, why, &completions);
   }
   push = nullptr;  // its memory is free before others are let in
   completions.Run();

@@ -5,6 +5,7 @@
 #ifndef SLUICE_SERVER_SHARD_PUSH_CALLS_H_
 #define SLUICE_SERVER_SHARD_PUSH_CALLS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,6 +55,8 @@ class PushCalls {
   // Of a push or an offer that has finished here.
   bool CancelGathering(PushId id) ABSL_LOCKS_EXCLUDED(job_.mu);
 
+  uint64_t bytes_received() const { return bytes_received_; }  // of all payloads, as float32
+
  private:
   void OnOfferGathered(const HaveReport& whole, const InitializeCallback& done)
       ABSL_LOCKS_EXCLUDED(job_.mu);
@@ -67,6 +70,8 @@ class PushCalls {
   PushCallback ReportingAttachments(const PushHeader& header, PushCallback done)
       ABSL_LOCKS_EXCLUDED(job_.mu);
   absl::Status CheckHeader(const PushHeader& header) const ABSL_LOCKS_EXCLUDED(job_.mu);
+  absl::StatusOr<absl::optional<InitializeOutcome>> AnswerOffer(SessionId session) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu);
   absl::Status CheckGroups(const PushHeader& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(job_.mu);
 
   const ShardOptions& options_;
@@ -75,6 +80,7 @@ class PushCalls {
   ArrivedPushes& arrived_;
   Executors& executors_;
   StepLoop& steps_;
+  std::atomic<uint64_t> bytes_received_{0};
 };
 
 }  // namespace sluice

@@ -10,6 +10,15 @@
 #include "common/tensor/stripes.h"
 
 namespace sluice {
+namespace {
+
+bool AnyIsSilent(const std::vector<ReplicaLink*>& links) {
+  return std::any_of(links.begin(), links.end(),
+                     [](const ReplicaLink* link) { return link->silent(); });
+}
+
+}  // namespace
+
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
              std::unique_ptr<Parallel> parallel, Trace* trace, Executors executors)
     : ParameterStore(options.snapshots, options.table_memory, std::move(parallel),
@@ -32,6 +41,7 @@ Shard::~Shard() { executors().Drain(); }
 // ---- Membership ----
 
 absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener listener) {
+  const bool silent = AnyIsSilent(links_);
   absl::StatusOr<Welcome> welcome;
   {
     CompletingLock lock(&job_.mu);
@@ -39,30 +49,31 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     if (ready.ok()) ready = job_.CheckRecovery(Recovery::kDone);
     if (!ready.ok()) return ready;
     const bool ended = job_.coordinator.roster().ended_before();
-    welcome = job_.coordinator.Join(request, std::move(listener), lock.completions());
+    welcome = job_.coordinator.membership().Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && stripe().layout() == nullptr) {
       steps_.Open(job_.coordinator.roster().layout(), *job_.coordinator.roster().optimizer());
-      LOG_IF(INFO, job_.coordinator.staleness_rules().any())
-          << "rules for stale gradients: " << job_.coordinator.staleness_rules().ToString();
+      const StalenessRules& rules = job_.coordinator.settings().rules();
+      LOG_IF(INFO, rules.any()) << "rules for stale gradients: " << rules.ToString();
     }
     if (welcome.ok()) job_.others.Open(welcome->session, request);
     // The end that was saved is not that of this launch.
     if (ended && !job_.coordinator.roster().ended_before()) job_.RequestPeriodicCheckpoint();
+    job_.coordinator.Tick(silent, lock.completions());
   }
-  Tick();
+  steps_.Advance();
   return welcome;
 }
 
 absl::StatusOr<Step> Shard::Heartbeat(SessionId session,
                                       const absl::optional<StepMeasurement>& measurement) {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.Heartbeat(session, measurement);
+  return job_.coordinator.membership().Heartbeat(session, measurement);
 }
 
 void Shard::ConnectionLost(SessionId session) {
   {
     absl::MutexLock lock(&job_.mu);
-    job_.coordinator.ConnectionLost(session);
+    job_.coordinator.membership().ConnectionLost(session);
   }
   Tick();
 }
@@ -71,15 +82,14 @@ absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
   absl::StatusOr<Step> step;
   {
     CompletingLock lock(&job_.mu);
-    step = job_.coordinator.Leave(session, farewell, lock.completions());
+    step = job_.coordinator.membership().Leave(session, farewell, lock.completions());
   }
   Tick();
   return step;
 }
 
 void Shard::Tick() {
-  const bool silent = std::any_of(links_.begin(), links_.end(),
-                                  [](const ReplicaLink* link) { return link->silent(); });
+  const bool silent = AnyIsSilent(links_);
   {
     CompletingLock lock(&job_.mu);
     job_.coordinator.Tick(silent, lock.completions());
@@ -92,38 +102,38 @@ void Shard::Tick() {
 absl::StatusOr<Step> Shard::SetConsistency(const Consistency& consistency,
                                            const absl::optional<Consistency>& expected) {
   return ChangeSettings(
-      [&](Coordinator& coordinator) { return coordinator.SetConsistency(consistency, expected); });
+      [&](RuntimeSettings& settings) { return settings.Propose(consistency, expected); });
 }
 
 absl::StatusOr<Step> Shard::SetLearningRate(double learning_rate) {
-  return ChangeSettings(
-      [&](Coordinator& coordinator) { return coordinator.SetLearningRate(learning_rate); });
+  return ChangeSettings([&](RuntimeSettings& settings) { return settings.Propose(learning_rate); });
 }
 
 // Returns the first step with the changed settings.
 absl::StatusOr<Step> Shard::ChangeSettings(
-    absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change) {
-  absl::StatusOr<Step> from;
+    absl::FunctionRef<absl::Status(RuntimeSettings&)> propose) {
+  Step from;
   {
     absl::MutexLock lock(&job_.mu);
-    const absl::Status ready = job_.CheckRecovery(Recovery::kSaves);
-    if (!ready.ok()) return ready;
-    from = change(job_.coordinator);
+    absl::Status proposed = job_.CheckRecovery(Recovery::kSaves);
+    if (proposed.ok()) proposed = propose(job_.coordinator.settings());
+    if (!proposed.ok()) return proposed;
+    from = job_.coordinator.step().NextBoundary();
   }
   steps_.Advance();
   return from;
 }
 
-ReductionOrder Shard::OrderFor(ConsistencyMode mode) const {
+ReductionOrder Shard::OrderFor(ConsistencyMode mode) {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.OrderFor(mode);
+  return job_.coordinator.settings().OrderFor(mode);
 }
 
 absl::Status Shard::Evict(const std::string& worker) {
   absl::Status evicted;
   {
     CompletingLock lock(&job_.mu);
-    evicted = job_.coordinator.Evict(worker, lock.completions());
+    evicted = job_.coordinator.membership().Evict(worker, lock.completions());
   }
   steps_.Advance();
   return evicted;
@@ -163,7 +173,7 @@ void Shard::DropPull(const PullName& name) {
 
 bool Shard::CancelPull(PullId id) {
   absl::MutexLock lock(&job_.mu);
-  const absl::optional<PullRequest> cancelled = job_.coordinator.CancelPull(id);
+  const absl::optional<PullRequest> cancelled = job_.coordinator.pulls().Cancel(id);
   if (cancelled.has_value()) job_.others.DropPull({cancelled->session, cancelled->number});
   return cancelled.has_value();
 }
@@ -176,6 +186,7 @@ ShardStatus Shard::Describe() const {
     absl::MutexLock lock(&job_.mu);
     state = job_.coordinator.Describe();
     job_.DescribeOthers(&state);
+    state.traffic.bytes_received = pushes_.bytes_received();
   }
   state.traffic.wire_bytes_received = wire_bytes().received();
   state.traffic.wire_bytes_sent = wire_bytes().sent();
@@ -214,7 +225,7 @@ ObserverPlaces Shard::PlacesFor(const std::string& observer) const {
 
 Results Shard::results() const {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.results();
+  return job_.coordinator.membership().results();
 }
 
 std::shared_ptr<const Layout> Shard::layout() const {

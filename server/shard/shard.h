@@ -146,7 +146,7 @@ class Shard final : public ParameterStore {
                                       const absl::optional<Consistency>& expected = absl::nullopt);
   absl::StatusOr<Step> SetLearningRate(double learning_rate);
   // The order of reduction of new rules in that mode that do not name one; see RuntimeSettings.
-  ReductionOrder OrderFor(ConsistencyMode mode) const;
+  ReductionOrder OrderFor(ConsistencyMode mode);
   absl::Status Evict(const std::string& worker);  // its process may not join again
   // From now on pushes, joins and waiting pulls of workers get `why`: DRAINING or DIVERGED.
   void Drain(const absl::Status& why = DrainingError());
@@ -173,7 +173,7 @@ class Shard final : public ParameterStore {
   std::string NameOf(SessionId session) const override;  // of its worker or observer
 
  private:
-  absl::StatusOr<Step> ChangeSettings(absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change)
+  absl::StatusOr<Step> ChangeSettings(absl::FunctionRef<absl::Status(RuntimeSettings&)> propose)
       ABSL_LOCKS_EXCLUDED(job_.mu);
   void DropPull(const PullName& name) ABSL_LOCKS_EXCLUDED(job_.mu);
 

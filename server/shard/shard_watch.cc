@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/protocol/optimizer_options.h"
 #include "server/admission/draining.h"
+#include "server/policy/staleness_rules.h"
 
 namespace sluice {
 
@@ -23,10 +24,9 @@ AdviceFacts ShardWatch::FactsForAdvice() const {
   SetStalenessRules(RuleChoice::kAuto, &automatic);
   AdviceFacts facts;
   const StepOptions& latest = shard_.step.contributions().latest_options();
-  facts.learning_rate =
-      shard_.settings.LearningRate(optimizer, latest.changed, shard_.step.number());
+  facts.learning_rate = shard_.settings.LearningRate(latest.changed, shard_.step.number());
   facts.staleness = shard_.admission.gate().staleness().mean();
-  facts.auto_helps = !shard_.rules.any() && ChooseRules(automatic, optimizer).any();
+  facts.auto_helps = !shard_.settings.rules().any() && ChooseRules(automatic, optimizer).any();
   facts.clips = shard_.options.guards.clip_norm.has_value() || latest.clip_norm.has_value();
   return facts;
 }

@@ -9,7 +9,6 @@
 #include "server/aggregation/step_norms.h"
 #include "server/membership/roster.h"
 #include "server/policy/runtime_settings.h"
-#include "server/policy/staleness_rules.h"
 #include "server/shard/training_watch.h"
 #include "server/state/completions.h"
 #include "server/state/shard_checkpoint.h"
@@ -22,7 +21,6 @@ namespace sluice {
 struct WatchedShard {
   const ShardOptions& options;
   const RuntimeSettings& settings;
-  const StalenessRules& rules;
   const Roster& roster;
   const CurrentStep& step;
   PushAdmission& admission;

@@ -78,6 +78,8 @@ StepLoop::Work StepLoop::DecideNext() {
       for (CheckpointCallback& taken : job_.checkpoints.TakeAll()) {
         completions.Add([taken = std::move(taken), why] { taken(why); });
       }
+    } else if (job_.checkpoints.any()) {
+      work.action.checkpoint = true;
     } else {
       work.action = job_.coordinator.DecideNext(&completions);
     }
@@ -192,7 +194,7 @@ void StepLoop::Publish(const NextAction& action, Step next) {
     }
     before = stripe_.Publish();
     job_.coordinator.OnApplied(director_->norms(), &completions);
-    if (job_.checkpoints.IsDue(job_.coordinator.step())) job_.RequestPeriodicCheckpoint();
+    if (job_.checkpoints.IsDue(job_.coordinator.step().number())) job_.RequestPeriodicCheckpoint();
   }
   before = nullptr;  // without the mutex, since that may take long; the next pushes need its memory
   completions.Run();
@@ -233,7 +235,7 @@ void StepLoop::AppendToJournal(const NextAction& action) {
   StepRecord record;
   {
     absl::MutexLock lock(&job_.mu);
-    record = job_.coordinator.MakeStepRecord(action);
+    record = job_.coordinator.history().MakeStepRecord(action.terms);
   }
   record.terms = director_->terms();
   record.gradients = director_->gradients();
@@ -248,7 +250,7 @@ void StepLoop::MakeCheckpoint(const NextAction& action) {
   std::vector<CheckpointCallback> callbacks;
   {
     absl::MutexLock lock(&job_.mu);
-    *checkpoint = job_.coordinator.Checkpoint();
+    *checkpoint = job_.coordinator.history().Checkpoint();
     checkpoint->elsewhere = job_.others_checkpoints.Take(
         {checkpoint->job_id, checkpoint->incarnations.current(), checkpoint->step});
     callbacks = job_.checkpoints.TakeAll();
@@ -300,7 +302,7 @@ absl::Status StepLoop::MakeAgain(const StepRecord& record, absl::Span<const floa
   if (checksum != record.checksum) return OtherBitsError(record.step, record.checksum, checksum);
   job_.others.Send(PublishStep());
   before = stripe_.Publish();
-  job_.coordinator.Replay(record);
+  job_.coordinator.history().Replay(record);
   return absl::OkStatus();
 }
 

@@ -16,11 +16,10 @@ LONGEST_FUNCTION = 60
 LONGEST_SOURCE = 800
 # Classes that are larger, with the number of their methods. A number is lowered when methods go, and never raised.
 LARGER = {
-    "Coordinator": 66,
+    "Coordinator": 32,
     "Shard": 46,
     "SessionTable": 48,
     "Roster": 35,
-    "PushAdmission": 33,
 }
 THIS = "tools/linting/check_shape.py"
 LIST = f"LARGER in {THIS}"
