@@ -19,6 +19,7 @@
 #include "server/program/launch.h"
 #include "server/program/server_flags.h"
 #include "server/program/server_ranks.h"
+#include "worker/connection/grpc/model_names.h"
 #include "worker/job_flags.h"
 #include "worker/worker_context.h"
 
@@ -196,6 +197,10 @@ absl::StatusOr<Job> Job::Model(const std::string& name) const {
   absl::StatusOr<WorkerContext> context = context_->ForModel(name);
   if (!context.ok()) return context.status();
   return Job(std::make_unique<WorkerContext>(*std::move(context)), nullptr);
+}
+
+absl::StatusOr<std::vector<std::string>> Job::ModelNames() const {
+  return ModelNamesOverGrpc(context_->ConnectionOptions());
 }
 
 absl::StatusOr<std::vector<std::string>> Job::AllGather(absl::string_view data,

@@ -111,6 +111,10 @@ class Job {
   // have several models, refuses that join.
   absl::StatusOr<Job> Model(const std::string& name) const;
 
+  // The names of the job's models that have one, in ascending order. Waits for the server up to
+  // --connect-timeout; UNIMPLEMENTED if the server is too old.
+  absl::StatusOr<std::vector<std::string>> ModelNames() const;
+
   // Gives `data` to all workers of the launch, and returns what each has given, in the order of
   // their ranks: for what surrounds training, such as a mean of accuracies, or a choice of rank 0.
   // At most 3 MiB of all together. All workers make the same calls in the same order, each in one

@@ -92,6 +92,9 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
       ->capture_default_str();
   group.add_flag("--error-feedback,!--no-error-feedback", flags.error_feedback,
                  "store what an encoding loses of a gradient, and add it to the next gradient");
+  group.add_flag("--options-must-agree", flags.options_must_agree,
+                 "end this worker if its program changes the optimizer's options in another way "
+                 "than another worker's, instead of a warning; in sync and backup only");
   group
       .add_option("--row-cache", flags.row_cache,
                   "steps for which a row of a table that was pulled is used again, instead of "

@@ -32,6 +32,7 @@ struct JobFlags {
   std::string push_encoding = "none";  // syntax: ParseEncodingChoice()
   std::string pull_encoding = "none";  // the same, without exceptions for tensors
   bool error_feedback = true;
+  bool options_must_agree = false;            // with those of the other workers
   uint64_t row_cache = 0;                     // steps; see RowCacheOptions
   double row_cache_memory = 256;              // MB
   std::string connections = "auto";           // "auto" or a number

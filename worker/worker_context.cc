@@ -58,6 +58,9 @@ absl::StatusOr<WorkerContext> WorkerContext::From(const JobFlags& flags) {
   context.connect_timeout_ = absl::Seconds(flags.connect_timeout);
   if (!absl::SimpleAtoi(flags.connections, &context.connections_)) context.connections_ = 0;
   context.nonce_ = RandomNonce();
+  if (flags.options_must_agree) {
+    context.if_options_differ_ = ParameterClient::IfOptionsDiffer::kFails;
+  }
   context.row_cache_.max_age = flags.row_cache;
   context.row_cache_.max_bytes = static_cast<uint64_t>(flags.row_cache_memory * 1e6);
   context.credentials_at_ = [security = flags.server_flags->security](const Address& address) {

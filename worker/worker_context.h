@@ -24,6 +24,7 @@
 #include "common/protocol/protocol_types.h"
 #include "common/security/credentials_source.h"
 #include "common/trace/trace.h"
+#include "worker/client/parameter_client.h"
 #include "worker/client/row_cache_options.h"
 #include "worker/compression/gradient_encoder.h"
 #include "worker/connection/server_connection.h"
@@ -64,6 +65,9 @@ class WorkerContext {
   // names the address and the reason.
   absl::StatusOr<std::unique_ptr<ServerConnection>> Connect() const;
 
+  // How Connect() reaches the server, for calls that ServerConnection lacks.
+  GrpcConnectionOptions ConnectionOptions() const;
+
   // What trains the model as this worker holds the result until it has left or failed.
   // FAILED_PRECONDITION if something in this process holds one of the same model: the server would
   // take two for one that joins again and again. Any thread may call it.
@@ -73,6 +77,9 @@ class WorkerContext {
   // BAD_ARGUMENT if the job cannot have several models; UNIMPLEMENTED if the server is too old; or
   // the errors of Connect().
   absl::StatusOr<std::shared_ptr<const void>> TakePart() const;
+
+  // From now on the job is held, as TakePart() says of named models.
+  absl::Status HoldJob() const;
 
   // Gives `data` to all workers of the launch, and returns what each has given, in the order of
   // their ranks. All make the same calls in the same order. DEADLINE_EXCEEDED after `wait` names
@@ -104,9 +111,6 @@ class WorkerContext {
   // not allowed there.
   absl::StatusOr<CredentialsSource> CredentialsAt(const Address& address) const;
 
-  // The credentials with which it connects to the server; an empty source for plaintext.
-  const CredentialsSource& credentials() const { return credentials_; }
-
   // The trace of this worker; null without --trace.
   Trace* trace() const { return trace_.get(); }
 
@@ -115,6 +119,9 @@ class WorkerContext {
 
   // The encoding in which it pulls parameters.
   const EncodingChoice& pull_encoding() const { return pull_encoding_; }
+
+  // What it does if another worker has other options of the optimizer.
+  ParameterClient::IfOptionsDiffer if_options_differ() const { return if_options_differ_; }
 
   // How long it uses rows that it has pulled.
   const RowCacheOptions& row_cache() const { return row_cache_; }
@@ -131,8 +138,6 @@ class WorkerContext {
 
   absl::Status TakeServer(const JobFlags& flags);
   absl::Status TakeEncodings(const JobFlags& flags);
-  absl::Status HoldJob() const;
-  GrpcConnectionOptions ConnectionOptions() const;
 
   JobTicket ticket_;
   bool launched_ = false;  // the ticket is that of a launch
@@ -147,6 +152,7 @@ class WorkerContext {
   int connections_ = 0;  // 0: automatic
   GradientEncoding push_encoding_;
   EncodingChoice pull_encoding_;
+  ParameterClient::IfOptionsDiffer if_options_differ_ = ParameterClient::IfOptionsDiffer::kWarns;
   RowCacheOptions row_cache_;
   std::function<absl::StatusOr<CredentialsSource>(const Address&)> credentials_at_;  // of the flags
   std::shared_ptr<Trace> trace_;

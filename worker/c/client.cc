@@ -86,8 +86,10 @@ absl::Status sluice_client::Configure(
 absl::Status sluice_client::BeginJoin() {
   const absl::Status idle = thread_->CheckIdle("sluice_join()");
   if (!idle.ok()) return idle;
-  if (calls_.part() != ClientCalls::Part::kNew) {
-    return absl::FailedPreconditionError("sluice_join() was called twice");
+  if (calls_.part() == ClientCalls::Part::kJoined || calls_.ends()) {
+    return absl::FailedPreconditionError(calls_.ends()
+                                             ? "sluice_join() was called after sluice_await_end()"
+                                             : "sluice_join() was called twice");
   }
   const absl::Status has_model = sluice::CheckNotEmpty("sluice_set_tables()", model_.layout);
   if (!has_model.ok()) return has_model;
@@ -467,6 +469,17 @@ sluice_code sluice_set_options(sluice_client* client, size_t group, const sluice
       return next.SetOptions(group, {options, count});
     });
   });
+}
+
+sluice_code sluice_take_model(sluice_client* client) {
+  return sluice::CodeOf(client->Configure("sluice_take_model()", [](ClientModel& model) {
+    if (model.model.load == nullptr) {
+      return absl::FailedPreconditionError(
+          "sluice_take_model() is for a client with sluice_set_model(); call that before");
+    }
+    model.model.takes_others = true;
+    return absl::OkStatus();
+  }));
 }
 
 sluice_code sluice_set_tables(sluice_client* client, const sluice_table* tables, size_t count) {

@@ -9,7 +9,10 @@ namespace sluice {
 absl::Status ClientCalls::Join() {
   auto taken = job_.context().TakePart();
   if (!taken.ok()) return taken.status();
-  absl::Status joined = Join(SessionRole::kWorker, &client_);
+  const bool returns = client_ != nullptr;
+  absl::Status joined =
+      returns ? client_->Join({}, model_.parameters) : Join(SessionRole::kWorker, &client_);
+  if (model_.has_one_buffer() && returns) complete_ = joined.ok();
   if (joined.ok()) {
     taken_ = *std::move(taken);
     part_ = Part::kJoined;
@@ -22,7 +25,8 @@ absl::Status ClientCalls::Join(SessionRole role, std::unique_ptr<ParameterClient
   auto connection = job_.context().Connect();
   if (!connection.ok()) return connection.status();
   auto joining = std::make_unique<ParameterClient>(
-      *std::move(connection), job_.context().push_encoding(), job_.context().pull_encoding());
+      *std::move(connection), job_.context().push_encoding(), job_.context().pull_encoding(),
+      RealClock(), job_.context().if_options_differ());
   if (role == SessionRole::kWorker) {
     joining->CacheRows(job_.context().row_cache());
     joining->KeepRunningMeans(model_.means);
@@ -95,6 +99,7 @@ absl::Status ClientCalls::Leave() {
 }
 
 absl::Status ClientCalls::AwaitEnd() {
+  ends_ = true;
   // Observes before it leaves, because a server without sessions would end.
   absl::Status status = Join(SessionRole::kObserver, &observer_);
   if (status.ok()) status = Leave();

@@ -47,7 +47,8 @@ class ClientCalls {
   // `job` and `model` outlive this.
   ClientCalls(const Job& job, const ClientModel& model) : job_(job), model_(model) {}
 
-  // See the functions of sluice.h with these names. Join() is the first.
+  // See the functions of sluice.h with these names. Join() is the first; after Leave(), it may be
+  // called again.
   absl::Status Join();
   absl::Status Push(RowGradients rows, uint32_t samples, absl::optional<float> loss);
   absl::Status PullRows(const RowIds& rows, absl::Span<float> to);
@@ -61,6 +62,7 @@ class ClientCalls {
 
   Part part() const { return part_; }
   bool observes() const { return observer_ != nullptr; }
+  bool ends() const { return ends_; }                        // AwaitEnd() was called
   ParameterClient* client() const { return client_.get(); }  // null before it has joined
   // Pulls rows: the worker's client, and after AwaitEnd() the observer's. Null before it has
   // joined, and when it has left.
@@ -85,6 +87,7 @@ class ClientCalls {
   absl::optional<Step> final_step_;  // after AwaitEnd()
   bool complete_ = true;             // the observer's parameters, and those in one buffer
   bool observed_ = false;            // the observer has pulled the parameters
+  bool ends_ = false;
 };
 
 }  // namespace sluice

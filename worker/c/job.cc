@@ -194,6 +194,24 @@ sluice_code sluice_job_model(const sluice_job* job, const char* name, sluice_job
   return SLUICE_OK;
 }
 
+sluice_code sluice_model_names(const sluice_job* job, char* names) {
+  return sluice::Guarded([&] {
+    const auto found = job->job.ModelNames();
+    if (!found.ok()) return found.status();
+    std::string all;
+    for (const std::string& name : *found) absl::StrAppend(&all, name, absl::string_view("", 1));
+    if (all.size() >= SLUICE_MODEL_NAMES) {
+      return absl::InternalError("the server has more names of models than a job may have");
+    }
+    *std::copy(all.begin(), all.end(), names) = 0;
+    return absl::OkStatus();
+  });
+}
+
+sluice_code sluice_hold_job(const sluice_job* job) {
+  return sluice::Guarded([&] { return job->job.context().HoldJob(); });
+}
+
 sluice_code sluice_all_gather(const sluice_job* job, const void* data, size_t size, double seconds,
                               sluice_gathered** gathered) {
   return sluice::Guarded([&] {

@@ -132,6 +132,20 @@ SLUICE_API sluice_code sluice_connect(const char* const* flags, size_t count, sl
 SLUICE_API sluice_code sluice_job_model(const sluice_job* job, const char* name,
                                         sluice_job** model);
 
+/* Writes the names of the job's models that have one to `names`, in ascending order, each with a 0
+ * after it, and one more 0 at the end: at most SLUICE_MODEL_NAMES bytes. Waits for the server up to
+ * --connect-timeout.
+ *   SLUICE_UNAVAILABLE    the server is lost, or has ended
+ *   SLUICE_UNIMPLEMENTED  the server is too old for several models */
+enum { SLUICE_MODEL_NAMES = 256 * 65 + 1 };
+SLUICE_API sluice_code sluice_model_names(const sluice_job* job, char* names);
+
+/* Keeps the job from its end as long as this process lives, also if none of its workers takes part:
+ * for a worker that leaves, and will join again. Waits for the server up to --connect-timeout.
+ *   SLUICE_INVALID_ARGUMENT  the job has several servers
+ *   SLUICE_UNIMPLEMENTED     the server is too old */
+SLUICE_API sluice_code sluice_hold_job(const sluice_job* job);
+
 /* Gives bytes to all workers of the launch, and returns what each has given: for what surrounds
  * training, such as a mean of accuracies, or a choice of rank 0. At most 3 MiB of all together. All
  * workers make the same calls in the same order, each in one thread. `gathered` is freed by
@@ -296,12 +310,19 @@ typedef int32_t (*sluice_load_model)(void* context, const void* bytes, uint64_t 
 SLUICE_API sluice_code sluice_set_model(sluice_client* client, sluice_save_model save,
                                         sluice_load_model load, void* context);
 
+/* For such a client, before sluice_join(): the join calls `load` in any case, with the model of a
+ * worker that has contributed to the current step. Without it, a worker that joins before the first
+ * step has only the job's first parameters. That is not enough if the program's optimizer has a
+ * state by then, because the others have trained another model before. */
+SLUICE_API sluice_code sluice_take_model(sluice_client* client);
+
 /* What is begun with one of these five, or with sluice_pull_rows() or sluice_pull_slots(), must be
  * waited for before the next is called, or the parameters or the gradient are used. */
 
 /* Joins the job. If the job has no parameters yet, those in `parameters` become the job's;
  * otherwise the job's replace them. The gradient's buffer holds zeroes afterwards, unless it is
- * also that of the parameters. Called first. */
+ * also that of the parameters. Called first. After sluice_leave() it may be called again: then this
+ * worker takes part again, with the job's latest parameters, unless the job has ended meanwhile. */
 SLUICE_API sluice_code sluice_join(sluice_client* client);
 
 /* Pushes the gradient, which was computed on `samples` samples and on the parameters that the

@@ -165,7 +165,8 @@ absl::Status HeldParameters::CatchUp(absl::Span<float> parameters) {
   const Welcome& welcome = session_.welcome();
   const bool lost = welcome.lost_steps > 0 && welcome.incarnation != model_incarnation_;
   // At the job's beginning all models are the parameters that were pulled.
-  const bool begins = !model_steps_.has_value() && session_.held().optimizer_steps == 0;
+  const bool begins =
+      !model_steps_.has_value() && session_.held().optimizer_steps == 0 && !model_.takes_others;
   if (begins) model_steps_ = 0;
   // Steps of different histories have the same numbers.
   absl::Status caught_up = lost && !begins ? TakeModel(parameters) : absl::OkStatus();

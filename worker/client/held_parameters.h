@@ -35,6 +35,9 @@ class HeldParameters {
   struct Model {
     std::function<absl::StatusOr<std::string>()> save;
     std::function<absl::Status(absl::string_view bytes)> load;
+    // Whether another worker's is also taken at the job's beginning, where the parameters are not
+    // all that the programs have.
+    bool takes_others = false;
   };
 
   // See ParameterClient.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error.h"
 #include "worker/connection/call_retry.h"
 
 namespace sluice {
@@ -19,6 +20,14 @@ absl::Status CheckTakesOptions(const Welcome& welcome) {
   return absl::UnimplementedError(
       "the server is of an older version of Sluice, which takes no options of the optimizer that "
       "change while it trains; upgrade the server");
+}
+
+absl::Status OptionsDiffer(const std::string& worker, const std::string& how) {
+  return MakeError(
+      Reason::kOptimizerMismatch,
+      absl::StrCat(worker, " must have the options of the other workers (--options-must-agree), ",
+                   "and does not: ", how,
+                   ". Let the program change them in the same way in all workers"));
 }
 
 // Begins push `sequence`, which takes the attachments.
@@ -35,6 +44,13 @@ std::unique_ptr<WorkerRound> BeginRound(WorkerSession& session, HeldParameters& 
 }  // namespace
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
+  if (session_.left()) {
+    const absl::Status returned = session_.Rejoin(WorkerSession::After::kLeave);
+    if (!returned.ok()) return returned;
+    const absl::Status begun = parameters_.Begin(HeldParameters::Earlier::kPushed, parameters);
+    if (!begun.ok()) session_.LeaveAtOnce({{}, "it could not come back"}).IgnoreError();
+    return begun;
+  }
   absl::Status joined = parameters_.FitMeans(request.layout);
   if (joined.ok()) joined = session_.Join(request, row_cache_);
   if (!joined.ok()) return joined;
@@ -61,6 +77,10 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
   }
   const PushSummary batch = {samples, loss, std::move(running_means), options_, clip_norm};
   auto report = round->PushPull(gradient, batch, std::move(rows), parameters);
+  const bool fails = if_options_differ_ == IfOptionsDiffer::kFails;
+  if (!round->options_differ().empty() && fails && report.ok()) {
+    return OptionsDiffer(session_.worker(), round->options_differ());
+  }
   if (!round->options_differ().empty() && !std::exchange(told_differ_, true)) {
     LOG(WARNING)
         << session_.worker() << ": " << round->options_differ()

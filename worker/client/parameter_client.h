@@ -41,13 +41,20 @@ namespace sluice {
 // that was computed on one, and never offers one to a server that has no parameters.
 class ParameterClient {
  public:
+  // Another worker's push for the same step may have other options of the optimizer, or another
+  // clip norm. Then the later of the two warns once, or its PushPull() fails with
+  // OPTIMIZER_MISMATCH.
+  enum class IfOptionsDiffer { kWarns, kFails };
+
   // Gradients are pushed in `encoding`. `pull` matters only if it is automatic: otherwise the
   // connection's own encoding of parameters is used. With several servers Join() refuses an
   // automatic choice that has an encoding of matrices. `clock` times encodings, and outlives this.
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
                            GradientEncoding encoding = {}, EncodingChoice pull = {},
-                           const Clock& clock = RealClock())
-      : session_(std::move(connection),
+                           const Clock& clock = RealClock(),
+                           IfOptionsDiffer differ = IfOptionsDiffer::kWarns)
+      : if_options_differ_(differ),
+        session_(std::move(connection),
                  RoundEncodings(std::move(encoding), std::move(pull), clock)) {}
 
   // Joins a job. On entry `parameters` hold the model's own. If the job has no parameters yet, they
@@ -55,6 +62,9 @@ class ParameterClient {
   // the model's own again: a worker keeps a copy of them until this returns, in `request.memory` if
   // it has that, which holds zeroes then. An observer, or a worker after RestoreBy(), keeps none,
   // and after an error has perhaps a mixture.
+  //
+  // After Leave(), a worker may join again: `request` does not matter then, and it goes on with the
+  // job's parameters, as after a session that was lost.
   absl::Status Join(const JoinRequest& request, absl::Span<float> parameters);
 
   // The memory of each of the layout's constants, in their order. Join() reads it if the job has no
@@ -186,6 +196,7 @@ class ParameterClient {
   Step step() const { return session_.held().step; }
 
  private:
+  const IfOptionsDiffer if_options_differ_;
   WorkerSession session_;
   HeldParameters parameters_{session_};
   WorkerRows rows_{session_};

@@ -83,7 +83,7 @@ absl::Status WorkerSession::TakeConstants() {
 }
 
 // Does not wait for a server that has ended the job.
-absl::Status WorkerSession::Rejoin() {
+absl::Status WorkerSession::Rejoin(After after) {
   const absl::optional<JobEvent> end = EndToldBy(*connection_);
   if (end.has_value() && !end->diverged.empty()) return WentDown(end->diverged);
   absl::Status joined;
@@ -92,6 +92,7 @@ absl::Status WorkerSession::Rejoin() {
     const absl::Status connected = connection_->Reconnect();
     if (!connected.ok()) return connected;
     joined = Open();
+    if (joined.ok() && after == After::kLeave) left_ = false;
     if (joined.ok()) LogReturn();
     if (joined.ok()) return CheckHasRows();
     if (!IsLost(joined)) return joined;

@@ -32,9 +32,10 @@ class WorkerSession {
   // checked against each welcome.
   void KeepConstants(ConstantMemory memory) { constants_ = std::move(memory); }
   absl::Status Join(const JoinRequest& request, const RowCacheOptions& row_cache);
-  // After a call that IsLost(), opens another session. DATA_LOSS if that server has no parameters
-  // any more, and the model has tables.
-  absl::Status Rejoin();
+  // After a call that IsLost(), or after Leave(), opens another session. DATA_LOSS if that server
+  // has no parameters any more, and the model has tables.
+  enum class After { kLoss, kLeave };
+  absl::Status Rejoin(After after = After::kLoss);
   // For an observer: waits until every worker has left, and returns the final step.
   absl::StatusOr<Step> AwaitEnd();
   absl::Status Leave(const Farewell& farewell);

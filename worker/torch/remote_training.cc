@@ -44,7 +44,8 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
                                          const OptimizerConfig& config, FlatModel& model,
                                          const RunningMeans& means) {
   auto client = std::make_unique<ParameterClient>(ValueOrThrow(context.Connect()),
-                                                  context.push_encoding(), context.pull_encoding());
+                                                  context.push_encoding(), context.pull_encoding(),
+                                                  RealClock(), context.if_options_differ());
   if (role == SessionRole::kWorker) {
     client->CacheRows(context.row_cache());
     client->KeepRunningMeans(means);
