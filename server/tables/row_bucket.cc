@@ -54,10 +54,10 @@ constexpr int kLost = 6;
 
 RowBucket::RowBucket(const RowShape& shape, uint64_t key, const RowHistory& history,
                      RowMemory& memory, RowCounts& counts)
-    : rows_(shape, memory, counts),
-      shape_(shape),
+    : shape_(shape),
       key_(key),
       history_(history),
+      rows_(shape, memory, counts),
       memory_(memory),
       counts_(counts),
       disk_(memory.file(), shape.elements()) {}

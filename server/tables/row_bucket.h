@@ -130,13 +130,13 @@ class RowBucket {
   void ReadFromDisk(uint64_t step, size_t count, absl::Span<const DiskRead> reads) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The mutex and the index of the rows, in one cache line.
+  // What a reader needs, and the index, with which BucketRows begins, are in one cache line.
   alignas(64) mutable absl::Mutex mu_;
-  BucketRows rows_ ABSL_GUARDED_BY(mu_);
-
   const RowShape& shape_;
   const uint64_t key_;
   const RowHistory& history_;
+  BucketRows rows_ ABSL_GUARDED_BY(mu_);
+
   RowMemory& memory_;
   RowCounts& counts_;
   const DiskRecords disk_;
