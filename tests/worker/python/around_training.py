@@ -2,9 +2,15 @@
 """What surrounds training: around_training.py SCENARIO [ARGUMENT…] [--sluice-…]. around_training_test.py starts it."""
 
 import collections
+import gc
+import os
+import signal
+import subprocess
 import sys
+import threading
 import time
 import warnings
+import weakref
 
 import sluice
 
@@ -223,6 +229,58 @@ def writes_values(job):
             model.load_state_dict(saved)
             train(nn.Sequential(nn.Linear(4, 2), model), optimizer, range(1))
     say("told", *(str(warning.message).split(" since")[0] for warning in told))
+
+
+def has_options_of_its_own(job):
+    """Of two workers whose rates differ, the later one hears of it."""
+    model = nn.Linear(1, 1)
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), job, model)
+    optimizer.param_groups[0]["lr"] = 0.25 * (job.rank + 1)
+    model(torch.ones(1, 1)).sum().backward()
+    try:
+        optimizer.step()
+        say("went on", job.rank)
+    except sluice.RemoteError as error:
+        say("refused", error.reason, error)
+    optimizer.leave()
+
+
+def is_interrupted(job):
+    """Ctrl-C ends an exchange at once, also if the server does not answer. The same call then goes on with it."""
+    model = nn.Linear(1, 1)
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), job, model)
+    server = min(int(child) for child in subprocess.run(["pgrep", "-P", str(os.getppid())], capture_output=True, text=True,
+                                                        check=True).stdout.split())
+    os.kill(server, signal.SIGSTOP)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a program's own counts under mpirun, too
+    threading.Thread(target=interrupt_when_it_waits, args=[job]).start()
+    began = time.monotonic()
+    expect(KeyboardInterrupt, "", job.barrier)
+    waited = time.monotonic() - began
+    os.kill(server, signal.SIGCONT)
+    job.barrier()
+    optimizer.leave()
+    say("interrupted", waited < 5)
+
+
+def interrupt_when_it_waits(job):
+    while job._exchanges is None or job._exchanges._begun is None:  # pylint: disable=protected-access
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def drops_its_optimizers(job):
+    """What a run has made and the program has dropped is gone before the run's end."""
+    with job.run():
+        for _ in range(3):
+            model = nn.Linear(1, 1)
+            optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), job, model)
+            optimizer.leave()
+            made = weakref.ref(optimizer)
+            del optimizer
+            gc.collect()
+            assert made() is None
+    say("dropped")
 
 
 def trains(job):

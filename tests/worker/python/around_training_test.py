@@ -87,6 +87,19 @@ class AroundTrainingTest(unittest.TestCase):
             said, error = worker.communicate(timeout=60)
             self.assertIn("alone", said, error)
 
+    def test_ctrl_c_ends_an_exchange_at_once(self):
+        self.assertIn("interrupted True", self.play(1, "is_interrupted"))
+
+    def test_a_run_keeps_no_optimizer_alive(self):
+        self.assertIn("dropped", self.play(1, "drops_its_optimizers"))
+
+    def test_options_that_differ_are_a_warning_or_by_a_flag_an_error(self):
+        self.assertEqual(self.play(2, "has_options_of_its_own").count("went on"), 2)
+        said = self.play(2, "has_options_of_its_own", "--sluice-options-must-agree")
+        self.assertRegex(said, r'refused OPTIMIZER_MISMATCH "?worker-[01]"? must have the options of the other workers '
+                               r"\(--options-must-agree\), and does not: learning_rate is 0\.2?5, and 0\.2?5 with .*worker-[01]")
+        self.assertEqual(said.count("went on"), 1)
+
     def test_exchanges_go_on_beside_several_models(self):
         self.assertEqual(self.play(2, "has_several_models").count("done"), 2)
 

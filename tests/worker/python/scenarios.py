@@ -80,13 +80,13 @@ def what_is_wrong(job):
     error = expect(sluice.RemoteError, "SGD's learning_rate is -1", lambda: sluice.DistributedOptimizer(
         _with_rate(sgd(model), -1), job))
     assert (error.code, error.reason) == ("INVALID_ARGUMENT", "BAD_OPTIMIZER"), (error.code, error.reason)
-    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model, where="server")
     expect(sluice.ModelError, "--checkpoint-dir", lambda: optimizer.load_state_dict({}))
     expect(TypeError, "cannot be copied", lambda: copy.deepcopy(optimizer))
     assert optimizer.state_dict()["state"] == {}, "before the first step"
     expect(sluice.ModelError, "give the second model a name",
            lambda: sluice.DistributedOptimizer(sgd(linear()), job))
-    expect(sluice.ModelError, "add them to the optimizer before", lambda: optimizer.add_param_group({}))
+    expect(sluice.ModelError, "or add and unfreeze parameters before", lambda: optimizer.add_param_group({}))
     expect(sluice.RemoteError, "after sluice_await_end", lambda: optimizer.report(loss=1))
     push(model, optimizer, 1)
     optimizer.param_groups[0]["momentum"] = 0.9
@@ -392,7 +392,7 @@ def interrupted_and_gone(job):
     _until_interrupted(functools.partial(push, model, optimizer, 1), optimizer._client._waits)  # pylint: disable=protected-access
     del model, optimizer
     gc.collect()
-    (flat, *_), = sys.modules["sluice.optimizer"]._LEFT_BEHIND  # pylint: disable=protected-access
+    (flat, *_), = sys.modules["sluice.client"]._LEFT_BEHIND  # pylint: disable=protected-access
     while flat.values[0] == 1:
         pass
     say("weight", flat.values[0].item())

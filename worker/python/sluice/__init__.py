@@ -21,14 +21,15 @@ __all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job",
 
 if TYPE_CHECKING:
     from sluice.checkpoint import load_checkpoint, load_table
+    from sluice.client import Round
     from sluice.embedding import RemoteEmbedding, RemoteEmbeddingBag
     from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
     from sluice.follower import follow
     from sluice.job import Job, start
-    from sluice.optimizer import DistributedOptimizer, Round
+    from sluice.optimizer import DistributedOptimizer
     from sluice.sampler import DistributedSampler
 
-_MODULES = {"DistributedOptimizer": "optimizer", "Round": "optimizer", "DistributedSampler": "sampler",
+_MODULES = {"DistributedOptimizer": "optimizer", "Round": "client", "DistributedSampler": "sampler",
             "RemoteEmbedding": "embedding", "RemoteEmbeddingBag": "embedding", "follow": "follower",
             "load_checkpoint": "checkpoint", "load_table": "checkpoint", "Job": "job", "start": "job",
             "DivergedError": "errors", "ModelError": "errors", "RemoteError": "errors", "ServerGoneError": "errors"}

@@ -5,7 +5,8 @@ ctypes gives the interpreter's lock (GIL) back around each call, so calls that t
 
 import ctypes
 import os
-from typing import Any, Callable, List, Mapping, Tuple
+import threading
+from typing import Any, Callable, List, Mapping, Optional, Tuple
 
 from sluice.errors import RemoteError, error_class
 
@@ -18,6 +19,7 @@ CANCELLED = 1
 NOT_FOUND = 5
 RESOURCE_EXHAUSTED = 8
 UNAVAILABLE = 14
+MODEL_NAMES = 256 * 65 + 1  # bytes
 # So often a wait lets Python handle signals, such as Ctrl-C.
 _SECONDS_BETWEEN_SIGNALS = 0.1
 
@@ -107,6 +109,8 @@ _FUNCTIONS = {
     "sluice_job_rank": (ctypes.c_int32, [_HANDLE]),
     "sluice_job_size": (ctypes.c_int32, [_HANDLE]),
     "sluice_job_model": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
+    "sluice_model_names": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p]),
+    "sluice_hold_job": (ctypes.c_int32, [_HANDLE]),
     "sluice_all_gather": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_double,
                                        ctypes.POINTER(_HANDLE)]),
     "sluice_gathered_data": (ctypes.c_void_p, [_HANDLE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_size_t)]),
@@ -121,6 +125,7 @@ _FUNCTIONS = {
     "sluice_set_failure": (None, [_HANDLE, ctypes.c_char_p]),
     "sluice_set_restore": (ctypes.c_int32, [_HANDLE, Restore, ctypes.c_void_p]),
     "sluice_set_model": (ctypes.c_int32, [_HANDLE, SaveModel, LoadModel, ctypes.c_void_p]),
+    "sluice_take_model": (ctypes.c_int32, [_HANDLE]),
     "sluice_keep_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
     "sluice_set_running_means": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(RunningMean), ctypes.c_size_t]),
     "sluice_set_options": (ctypes.c_int32, [_HANDLE, ctypes.c_size_t, ctypes.POINTER(Option), ctypes.c_size_t]),
@@ -237,13 +242,38 @@ class Call:
             self.under_way[0] = False  # Ctrl-C came before the function was called
         return self.under_way[0]
 
-    def wait(self) -> int:
+    def wait(self, meanwhile: Callable[[], None] = lambda: None) -> int:
         """Waits, and lets Python handle signals meanwhile. Returns the call's code, also if it is asked again."""
         if self._begun[0] != OK:
             return self._begun[0]
         while self._ended in ([], [PENDING]):
             _store(self._ended, self._wait, self._handle, _SECONDS_BETWEEN_SIGNALS, ctypes.byref(self.result))
+            if self._ended == [PENDING]:
+                meanwhile()
         return self._ended[0]
+
+
+class BlockingCall:
+    """A call that blocks, in a thread of its own, so that Ctrl-C need not wait for its end."""
+
+    def __init__(self, function: Callable[..., int], *arguments: Any) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._error: Optional[RemoteError] = None
+        self._ended = threading.Event()
+        threading.Thread(target=self._run, name="sluice-call", daemon=True).start()
+
+    def _run(self) -> None:
+        code = self._function(*self._arguments)
+        self._error = None if code == OK else last_error(code)
+        self._ended.set()
+
+    def wait(self) -> None:
+        """Returns when it has ended, or raises its error. After Ctrl-C it may be called again."""
+        while not self._ended.wait(_SECONDS_BETWEEN_SIGNALS):
+            pass
+        if self._error is not None:
+            raise self._error
 
 
 def _store(codes: List[int], function: Callable[..., int], *arguments: Any) -> None:

@@ -53,6 +53,11 @@ class BatchNorms:
     def note_pull(self) -> None:
         self._pulled = self._counts()
 
+    def go_on_from(self, before: "BatchNorms") -> None:
+        """What batches have changed since the last pull of `before`, of the same module, was not pushed."""
+        if len(before._pulled) == len(self._pulled):
+            self._pulled = before._pulled
+
     def decays(self) -> Means:
         """Returns how much of what was pulled is left in them, for sluice_set_running_means().
 

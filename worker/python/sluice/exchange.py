@@ -2,7 +2,7 @@
 
 import ctypes
 import time
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 import torch
 
@@ -25,6 +25,7 @@ class Exchange:
         self._handle = handle
         self._rank = rank
         self._size = size
+        self._begun: Optional[Tuple[bytes, ctypes.c_void_p, _library.BlockingCall]] = None  # that Ctrl-C has interrupted
 
     def all_reduce(self, tensor: torch.Tensor, op: str, timeout: float) -> torch.Tensor:
         if op not in _REDUCTIONS:
@@ -91,20 +92,44 @@ class Exchange:
     def _exchange(self, data: bytes, timeout: float) -> List[bytes]:
         until = time.monotonic() + timeout
         while True:
-            gathered = ctypes.c_void_p()
             left = until - time.monotonic()
-            code = library.sluice_all_gather(self._handle, data, len(data), min(_SLICE, max(0.0, left)), ctypes.byref(gathered))
-            if code == _library.OK:
+            try:
+                gathered = self._try(data, min(_SLICE, max(0.0, left)))
                 break
-            error = _library.last_error(code)
-            if code != _DEADLINE_EXCEEDED:
-                raise error
-            if left <= _SLICE:
-                raise RemoteError(f"no exchange within {timeout:g} s: {error}; let all workers make the same calls", code)
+            except RemoteError as error:
+                if error.code != "DEADLINE_EXCEEDED":
+                    raise
+                if left <= _SLICE:
+                    raise RemoteError(f"no exchange within {timeout:g} s: {error}; let all workers make the same calls",
+                                      _DEADLINE_EXCEEDED) from None
         try:
             return [_data_of(gathered, rank) for rank in range(self._size or 0)]
         finally:
             library.sluice_gathered_free(gathered)
+
+    def _try(self, data: bytes, seconds: float) -> ctypes.c_void_p:
+        """One call of the library. What Ctrl-C has interrupted goes on: if the same call is made again, it has its result."""
+        if self._begun is None:
+            self._begin(data, seconds)
+        assert self._begun is not None
+        earlier, gathered, call = self._begun
+        try:
+            call.wait()
+        except RemoteError:
+            self._begun = None
+            if earlier == data:
+                raise
+            return self._try(data, seconds)
+        self._begun = None
+        if earlier == data:
+            return gathered
+        library.sluice_gathered_free(gathered)
+        return self._try(data, seconds)
+
+    def _begin(self, data: bytes, seconds: float) -> None:
+        gathered = ctypes.c_void_p()
+        call = _library.BlockingCall(library.sluice_all_gather, self._handle, data, len(data), seconds, ctypes.byref(gathered))
+        self._begun = (data, gathered, call)
 
 
 def _data_of(gathered: ctypes.c_void_p, rank: int) -> bytes:

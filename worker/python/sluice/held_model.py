@@ -25,6 +25,7 @@ class HeldModel:
       save, load: the functions for sluice_set_model(). A thread of the library calls them, and gets the interpreter's
         lock, since waiting gives that up.
       errors: what has gone wrong in them, which that thread cannot raise.
+      has_taken: whether take() has taken a model.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, flat: FlatModel) -> None:
@@ -36,6 +37,7 @@ class HeldModel:
         self.save = _library.SaveModel(self._save)
         self.load = _library.LoadModel(self._load)
         self._checked = False
+        self.has_taken = False
 
     def _save(self, _context: Optional[int], to: Any, size: Any) -> int:
         try:
@@ -108,5 +110,6 @@ class HeldModel:
                 if isinstance(value, torch.Tensor) and own[name].dtype != value.dtype:
                     own[name] = value.to(own[name].device)
         self._others = None
+        self.has_taken = True
         return True
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 
 from sluice import _ending, _library
 from sluice._library import library
+from sluice.errors import RemoteError, ServerGoneError
 
 if TYPE_CHECKING:
     import torch
@@ -103,7 +104,9 @@ class Job:
         self._run: Optional[str] = None  # the name of the run whose block the program is in
         self._runs: Set[str] = set()
         self._counted_runs = 0
-        self._optimizers: List[Any] = []  # those that were made in this run
+        self._optimizers: List[Callable[[], Any]] = []  # those that were made in this run, or None for one that was dropped
+        self._layouts: Set[str] = set()  # those after the first that this process has trained, by their models' names
+        self._exchanges: Optional["Exchange"] = None
         self.is_server = bool(library.sluice_is_server(handle))
         self.speaks = bool(library.sluice_speaks(handle))
         self.rank = _number(library.sluice_job_rank(handle))
@@ -158,8 +161,9 @@ class Job:
         self._run = name
         try:
             yield name
-            for optimizer in self._optimizers:
-                if not optimizer._client.left:
+            for made in self._optimizers:
+                optimizer = made()
+                if optimizer is not None and not optimizer._client.left:
                     optimizer.leave()
         finally:
             self._run, self._optimizers = None, []
@@ -197,7 +201,26 @@ class Job:
     def _exchange(self) -> "Exchange":
         check_not_forked()
         from sluice.exchange import Exchange  # pylint: disable=import-outside-toplevel  # of PyTorch, which a server lacks
-        return Exchange(self._handle, self.rank, self.size)
+        if self._exchanges is None:
+            self._exchanges = Exchange(self._handle, self.rank, self.size)
+        return self._exchanges
+
+    def _hold(self) -> None:
+        """From now on the job does not end before this process."""
+        check_not_forked()
+        _library.BlockingCall(library.sluice_hold_job, self._handle).wait()
+
+    def _model_names(self) -> List[str]:
+        """Returns the names of the job's models that have one; none if the server is too old for them."""
+        check_not_forked()
+        names = ctypes.create_string_buffer(_library.MODEL_NAMES)
+        try:
+            _library.BlockingCall(library.sluice_model_names, self._handle, names).wait()
+        except ServerGoneError:
+            raise
+        except RemoteError:
+            return []
+        return [name.decode() for name in names.raw.partition(b"\0\0")[0].split(b"\0") if name]
 
     def _handle_of(self, model: str) -> ctypes.c_void_p:
         """Returns the handle of the model of that name, as model_name() returns it."""

@@ -1,93 +1,53 @@
 """A PyTorch optimizer whose parameters and state are on a server."""
 
+import contextlib
 import ctypes
 import logging
 import operator
 import threading
+import time
 import warnings
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NoReturn, Optional, Set, Tuple, Union
 
 import torch
 from torch.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 
-from sluice import _ending, _library, memory
+from sluice import _library
 from sluice._library import library
-from sluice.embedding import RemoteEmbedding, embeddings_of
-from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
-from sluice.job import Job, check_not_forked, forked, model_name
 from sluice.batch_norms import BatchNorms
+from sluice.client import AwaitedClient, Client, Round
 from sluice.constants import Constants, named_constants
+from sluice.embedding import embeddings_of
+from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
 from sluice.held_model import HeldModel
+from sluice.job import Job, model_name
+from sluice.layouts import Layout, latest_layout
 from sluice.model import FlatModel, Named, named_statistics
 from sluice.module_watch import ModuleWatch
+from sluice.overlap import Overlap
+from sluice.server_optimizers import OPTIMIZERS, Groups, ServerOptimizer, groups_of, table_optimizer, why_not_on_server
 from sluice.server_state import state_dict_of
 
-_CHUNK = 1 << 18  # elements: what is sent early is as large as the library's own chunks
+_MOST_SAMPLES = 2**32 - 1
+_PATIENCE = 20.0  # seconds in which the other workers, too, should have begun a layout
+_SECONDS_BETWEEN_LOOKS = 5.0  # for a later layout
+# What is made anew for each layout of the model.
+_OF_LAYOUT = ("_layout", "_flat", "_pushed", "_held", "_constants", "_watch", "_norms", "_trained", "_told", "_numbers", "_chosen", "_client",
+              "_steps", "_has_mean", "_step_to_take")
 
-DISPOSITIONS = ("accepted", "applied", "stale", "duplicate", "skipped")
+_Trained = List[List[Tuple[int, bool]]]
 
 
 @dataclass(frozen=True)
-class Round:
-    """The report on a step().
+class _Place:
+    """This worker's place in the data, which does not change with the layout."""
 
-    Attributes:
-      step: the step of the parameters that the model holds now; the server counts steps.
-      disposition: the server's answer to the gradient: "accepted" (it counts), "applied" (it counts, and completed a
-        step), "stale" (it was too old, and was dropped), "skipped" (it was not finite) or "duplicate".
-      staleness: how many steps the server had made since the parameters of this gradient.
-    """
-
-    step: int
-    disposition: str
-    staleness: int
-
-
-# PyTorch's optimizers, with the names of their options on the server. Any other option must have the value that is
-# given here: the server does not have it.
-_OPTIMIZERS: Dict[Any, Tuple[str, Dict[str, Any]]] = {
-    torch.optim.SGD: ("sgd", {"lr": "learning_rate", "momentum": "momentum", "dampening": "dampening",
-                              "weight_decay": "weight_decay", "nesterov": "nesterov"}),
-    torch.optim.Adam: ("adam", {"lr": "learning_rate", "betas": ("beta1", "beta2"), "eps": "eps",
-                                "weight_decay": "weight_decay", "amsgrad": "amsgrad"}),
-    torch.optim.AdamW: ("adamw", {"lr": "learning_rate", "betas": ("beta1", "beta2"), "eps": "eps",
-                                  "weight_decay": "weight_decay", "amsgrad": "amsgrad"}),
-    torch.optim.Adagrad: ("adagrad", {"lr": "learning_rate", "lr_decay": "lr_decay", "weight_decay": "weight_decay",
-                                      "initial_accumulator_value": "initial_accumulator_value", "eps": "eps"}),
-    torch.optim.RMSprop: ("rmsprop", {"lr": "learning_rate", "alpha": "alpha", "eps": "eps",
-                                      "weight_decay": "weight_decay", "momentum": "momentum", "centered": "centered"}),
-}
-# How PyTorch computes, which does not matter here.
-_WITHOUT_MEANING = {"params", "foreach", "capturable", "differentiable", "fused"}
-# What an optimizer always does: PyTorch 2.7 makes AdamW an Adam with this option.
-_IMPLIED = {(torch.optim.AdamW, "decoupled_weight_decay")}
-Groups = Dict[Tuple[str, ...], Dict[str, float]]  # options by the names of their parameters
-_MOST_SAMPLES = 2**32 - 1
-_LEFT_BEHIND: List[Tuple[Any, ...]] = []  # clients that Ctrl-C has interrupted, with the memory that they still write
-
-
-def _options_of(kind: type, group: Mapping[str, Any]) -> Dict[str, float]:
-    """Returns the server's options of an optimizer of PyTorch with these."""
-    name, names = _OPTIMIZERS[kind]
-    options: Dict[str, float] = {}
-    for key, value in group.items():
-        if key in _WITHOUT_MEANING or (kind, key) in _IMPLIED:
-            continue
-        if key in names and isinstance(names[key], tuple):
-            options.update(zip(names[key], value))
-        elif key in names:
-            options[names[key]] = float(value)
-        elif value:
-            raise ModelError(f"{kind.__name__} has {key}={value}, which the server's {name} does not have")
-    return options
-
-
-def _groups_of(optimizer: torch.optim.Optimizer) -> List[Dict[str, float]]:
-    """Returns the server's options of each group. What schedulers and programs note in it is no option."""
-    return [_options_of(type(optimizer), {key: group[key] for key in optimizer.defaults if key in group})
-            for group in optimizer.param_groups]
+    index: int
+    workers: int
+    batches_before: int
+    earlier_launches: List[List[int]]
 
 
 class DistributedOptimizer(torch.optim.Optimizer):
@@ -100,7 +60,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     Options travel with the gradients: every scheduler of PyTorch works, and every line that changes param_groups. A
     step is made with the options of the worker with the lowest index that contributes to it, so let all workers change
-    them in the same way; the log warns of a difference. With local steps, PyTorch's optimizer takes the steps.
+    them in the same way; the log warns of a difference, and with --options-must-agree it is an error. With local steps,
+    PyTorch's optimizer takes the steps.
 
     Attributes:
       last: the Round of the last step(); None before the first.
@@ -147,57 +108,95 @@ class DistributedOptimizer(torch.optim.Optimizer):
         steps_here = _steps_here(where, optimizer, job, bool(local_steps))
         self.last: Optional[Round] = None
         self._job = job
+        self._model = model
+        self._where = where
         self._local_steps = local_steps
         self._elasticity = elasticity
         self._steps_taken = self._samples_taken = 0
         self._factor = 1.0
-        self._overlap: Optional[_Overlap] = None
+        self._overlaps = overlap
+        self._overlap: Optional[Overlap] = None
         name = model_name(name, job._run)
         _check_arguments(job, name, overlap, local_steps)
         self._embeddings = embeddings_of(model)
-        parameters = _named_parameters(optimizer, model, bool(self._embeddings))
-        statistics = [] if model is None else named_statistics(model)
-        self._flat = FlatModel(parameters, statistics, not local_steps, bool(self._embeddings), steps_here)
-        self._held = HeldModel(optimizer, self._flat) if steps_here else None
         self._steps = self._has_mean = self._step_to_take = False  # of a step() under way; see _take_step()
         self._clip: Optional[Callable[[List[torch.Tensor]], Any]] = None  # for the mean of the next step()
         self._warned = False  # of values that the program has written
         self._broken = False  # a step of `optimizer` has broken off, so that the model is not the others' any more
-        self._constants = Constants([] if model is None else named_constants(model, parameters, statistics))
-        self._watch = ModuleWatch(model, self._flat.members, self._constants.frozen)
-        self._trained = _trained(optimizer)
-        own_steps = steps_here or bool(local_steps)
-        self._told = [{}] * len(optimizer.param_groups) if own_steps else _groups_of(optimizer)  # what the server knows
-        # A scheduler may have changed the rate already, perhaps to another one in each process that joins.
-        self._rates = [group.get("initial_lr", group.get("lr")) for group in optimizer.param_groups]
-        for options, rate in zip(self._told, [] if own_steps else self._rates):
-            options["learning_rate"] = float(rate)
-        groups, self._numbers = ({}, []) if own_steps else self._groups(parameters)
-        chosen: Tuple[str, Mapping[str, float]]
-        if steps_here:
-            chosen = ("mean_gradient", {})
-        elif local_steps:
+        self._loaded = False  # a state was loaded, with which the workers are to step
+        self._comes_back = False  # away() is over, and this worker takes part with its next gradient
+        self._returns = False  # it does so now
+        self._looks_at = 0.0  # see _check_latest()
+        self._place: Optional[_Place] = None  # once the layout has changed
+        self._earlier: Optional[Client] = None  # that of the layout before, until the first step of this one
+        self._averaging: Dict[str, float] = {}
+        if local_steps:
             if outer_momentum is None:
                 outer_momentum = 0.3 if local_steps > 1 and elasticity == 1 and moving_rate == 1 else 0
-            chosen = ("averaging", {"moving_rate": moving_rate, "local_steps": local_steps,
-                                    "outer_momentum": outer_momentum, "outer_nesterov": outer_nesterov})
-        else:
-            chosen = (_OPTIMIZERS[type(optimizer)][0], self._told[0])
-        self._client = _Client(job, job._handle_of(name), self._flat, self._constants, *chosen, groups, self._held)
+            self._averaging = {"moving_rate": moving_rate, "local_steps": local_steps, "outer_momentum": outer_momentum,
+                               "outer_nesterov": outer_nesterov}
         self._pushes_rows = False  # the call that Ctrl-C has interrupted, if any, is a push
+        self._layout = Layout(name)
+        self._client: Client
+        later = None if _why_one_layout(where, local_steps, bool(self._embeddings)) else _later_layout(job, name)
+        self._take_layout(steps_here)
+        # A scheduler may have changed the rate already, perhaps to another one in each process that joins.
+        self._rates = [group.get("initial_lr", group.get("lr")) for group in optimizer.param_groups]
+        if later is None:
+            self._connect()
+        else:
+            self._layout = later
+            self._client = AwaitedClient(job, later)  # until _change_layout()
+            self.first_step = later.step
+            _note_step(optimizer)
+        if job._run is not None:
+            job._optimizers.append(weakref.ref(self))
+        if local_steps and elasticity != 1:
+            self._centre = self._flat.values.clone()
+
+    def _take_layout(self, steps_here: bool, before: Optional[FlatModel] = None) -> None:
+        """Describes the model and the optimizer as they are now, for the server."""
+        gone = set() if before is None else {id(member.tensor) for member in before.members}
+        parameters = _named_parameters(self._inner, self._model, bool(self._embeddings), gone)
+        statistics = [] if self._model is None else named_statistics(self._model)
+        self._flat = FlatModel(parameters, statistics, not self._local_steps, bool(self._embeddings), steps_here)
+        self._pushed = {id(member.tensor) for member in self._flat.members if member.is_parameter}
+        self._held = HeldModel(self._inner, self._flat) if steps_here else None
+        self._constants = Constants([] if self._model is None else named_constants(self._model, parameters, statistics))
+        self._watch = ModuleWatch(self._model, self._flat.members, self._constants.frozen)
+        self._norms = BatchNorms(None if self._local_steps else self._model, self._flat)
+        self._trained = _trained(self._inner)
+        self._told: List[Dict[str, float]] = []  # what the server knows of each group
+        self._numbers: List[Optional[int]] = []
+        self._chosen: ServerOptimizer = ("mean_gradient", {}, {})
+        if self._local_steps:
+            self._chosen = ("averaging", self._averaging, {})
+        elif not steps_here:
+            self._told = groups_of(self._inner)
+            for options, group in zip(self._told, self._inner.param_groups):
+                options["learning_rate"] = float(group.get("initial_lr", group["lr"]))
+            groups, self._numbers = self._groups(parameters)
+            self._chosen = (OPTIMIZERS[type(self._inner)][0], self._told[0], groups)
+
+    def _connect(self, takes_model: bool = False) -> None:
+        """Joins the layout's model, and takes the job's parameters; or, with `takes_model`, the model of another worker."""
+        self._looks_at = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+        client = Client(self._job, self._job._handle_of(self._layout.name), self._flat, self._constants, self._chosen, self._held,
+                        self._layout.step)
+        self._client = client
         if self._embeddings:
             self._add_tables()
-        self._norms = BatchNorms(None if local_steps else model, self._flat)
-        self._client.keep_running_means(*self._norms.elements())
-        self._constants.tell(library.sluice_set_constants, self._client.handle)
-        self._client.join()
-        job._joined[name] = weakref.ref(self._client)
-        if job._run is not None:
-            job._optimizers.append(self)
-        status = self._client.status()
+        client.keep_running_means(*self._norms.elements())
+        self._constants.tell(library.sluice_set_constants, client.handle)
+        if takes_model:
+            _library.check(library.sluice_take_model(client.handle))
+        client.join(lambda: None if self._held is None else self._check_latest())
+        for name in (self._layout.model, self._layout.name):
+            self._job._joined[name] = weakref.ref(client)
+        status = client.status()
         self.first_step = int(status.step)
         if self.first_step:
-            _note_step(optimizer)
+            _note_step(self._inner)
         self._constants.take(status.constants_written)
         if self._held is None or not self._held.is_there:
             self._flat.scatter_values()
@@ -207,16 +206,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._flat.zero_gradients()
         self._flat.note_values()
         self._norms.note_pull()
-        if local_steps and elasticity != 1:
-            self._centre = self._flat.values.clone()
-        if overlap:
-            self._overlap = _Overlap(self._flat, self._client)
+        if self._overlaps:
+            self._overlap = Overlap(self._flat, client)
 
     def _add_tables(self) -> None:
         if self._local_steps:
             raise ModelError("local steps average parameters, and no worker holds the rows of an embedding; leave "
                              "local_steps out")
-        tables = [embedding.describe(name, _table_optimizer(embedding))
+        tables = [embedding.describe(name, table_optimizer(embedding))
                   for name, embedding in self._embeddings.items()]
         self._client.set_tables(tables)
         for index, embedding in enumerate(self._embeddings.values()):
@@ -265,8 +262,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __deepcopy__(self, _memo: Any) -> NoReturn:
         self.__copy__()
 
-    def add_param_group(self, param_group: Dict[str, Any]) -> NoReturn:
-        raise ModelError("parameters were added after DistributedOptimizer was made; add them to the optimizer before")
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        """Adds parameters, in all workers before the same step. See the README's "Parameters that are added or frozen"."""
+        why = _why_one_layout(self._where, self._local_steps, bool(self._embeddings))
+        if why:
+            raise ModelError(f"parameters were added after DistributedOptimizer was made, and {why}")
+        self.wait()
+        self._inner.add_param_group(param_group)
 
     def state_dict(self) -> Dict[str, Any]:
         """Returns PyTorch's. If the server steps, its state is brought from there: that of its latest step, which in sync is
@@ -276,7 +278,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         result has the groups' options only.
         """
         self.wait()
-        if not self._local_steps and self._held is None:
+        if not self._local_steps and self._held is None and not self._loaded:
             try:
                 return state_dict_of(self._inner, self._flat, *self._client.pull_slots())
             except RemoteError as error:
@@ -289,13 +291,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return own
 
     def load_state_dict(self, state_dict: Any) -> None:
-        """Loads one of PyTorch, in all workers, if they step, also with local steps."""
+        """Loads one of PyTorch, in all workers. If the server has stepped, the workers step from the next step() on, with the
+        parameters that the model then has, as with where="worker"; so where="server" refuses it."""
         self.wait()
-        if self._held is not None or self._local_steps:
-            self._inner.load_state_dict(state_dict)
-            return
-        raise ModelError("the optimizer's state is on the server; start the server with --checkpoint-dir, and it goes on "
-                         "where it was, or load into PyTorch's optimizer before DistributedOptimizer takes it")
+        steps_here = self._held is not None or bool(self._local_steps)
+        why = "" if steps_here else _why_one_layout(self._where, self._local_steps, bool(self._embeddings))
+        if why:
+            raise ModelError("the optimizer's state is on the server; start the server with --checkpoint-dir, and it goes on "
+                             "where it was, or load into PyTorch's optimizer before DistributedOptimizer takes it; leave where "
+                             "out, and the workers step with what is loaded later")
+        self._inner.load_state_dict(state_dict)
+        self._loaded = self._loaded or not steps_here
 
     def _groups(self, parameters: Named) -> Tuple[Groups, List[Optional[int]]]:
         """Returns the options of all groups but the first, by the names of their parameters; and the server's number of
@@ -312,18 +318,22 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     @property
     def index(self) -> int:
-        return int(self._client.status().index)
+        return int(self._client.status().index) if self._place is None else self._place.index
 
     @property
     def workers(self) -> int:
-        return int(self._client.status().workers)
+        return int(self._client.status().workers) if self._place is None else self._place.workers
 
     @property
     def batches_before(self) -> int:
-        return int(self._client.status().pushes_before) * max(1, self._local_steps)
+        if self._place is not None:
+            return self._place.batches_before
+        return self._layout.step + int(self._client.status().pushes_before) * max(1, self._local_steps)
 
     @property
     def earlier_launches(self) -> List[List[int]]:
+        if self._place is not None:
+            return self._place.earlier_launches
         numbers = self._client.earlier_launches()
         launches = []
         while numbers:
@@ -340,18 +350,24 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.wait()
         if self._overlap is not None:
             self._overlap.give_up()
+        self._come_back()
         if self._step_to_take:
             raise ModelError("the mean of the gradients was not stepped with, and the other workers step: call step() after "
                              "reduce(), in every worker; `reduced` tells whether it is due")
         self._steps = self._has_mean = False
         self._clip = None
         self._flat.zero_gradients()
+        for group in self._inner.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and id(parameter) not in self._pushed:  # it is frozen, or was added since
+                    parameter.grad = None
         for embedding in self._embeddings.values():
             embedding.forget_gradients()
 
     def attach(self, kind: str, data: Union[bytes, bytearray, memoryview]) -> None:
         """Attaches bytes to the next push, for the program that serves: at most 8 pieces of 64 KiB together."""
         self.wait()
+        self._change_layout()
         content = bytes(data)
         _library.check(library.sluice_attach(self._client.handle, kind.encode(), content, len(content)))
 
@@ -384,10 +400,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         For what a program does to gradients before it steps. step() calls it if the program has not. The arguments and
         errors are those of step().
         """
+        self.wait()
+        is_late = self._come_back()
+        self._client.check_takes_part()
+        is_late = self._change_layout() or is_late
         if self._held is None:
             raise ModelError("the mean of the gradients is on the server, which steps; give where=\"worker\"")
-        self._client.check_takes_part()
-        self.wait()
+        if is_late:
+            return
         self._steps = False
         if not self._has_mean:
             self._push_gradients(_number_of(samples), _loss_of(loss))
@@ -402,6 +422,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if not 0 < max_norm < float("inf"):
             raise ValueError(f"max_norm is {max_norm}, expected a finite number above 0")
         self.wait()
+        self._change_layout()
         if not self._local_steps and self._held is None:
             self._client.set_clip_norm(max_norm)
             return None
@@ -411,6 +432,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def clip_grad_value_(self, clip_value: float) -> None:
         """Bounds each element of the mean, as clip_grad_norm_() does its norm, if the workers step."""
         self.wait()
+        self._change_layout()
         if not self._local_steps and self._held is None:
             raise ModelError("the server bounds the norm of the mean, and not its elements; use clip_grad_norm_(), or give "
                              "where=\"worker\"")
@@ -447,9 +469,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 raise ModelError("reduce() has made the gradients the mean, to which the closure would add; leave out one")
             with torch.set_grad_enabled(True):  # PyTorch 2.6 gives enable_grad() no types
                 loss = closure()
-        self._client.check_takes_part()
         self.wait()
+        is_late = self._come_back()
+        self._client.check_takes_part()
         samples, value = _number_of(samples), _loss_of(loss)
+        if self._change_layout() or is_late:
+            return loss  # others have made this step
         if self._local_steps:
             self._look_up()
             self._take_local_step(samples, value)
@@ -472,7 +497,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._flat.gather_gradients()
         if self._overlap is not None:
             self._overlap.end()
-        self._push(samples, loss)
+        with self._telling_that_it_waits():
+            self._push(samples, loss)
+        self._leave_earlier()
 
     def _take_step(self) -> None:
         """Steps with the mean, if there is one: not if the server has skipped that step, or another model was taken."""
@@ -493,10 +520,160 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._constants.warn_of_changes()
         if not self._local_steps and self._held is None:
             self._warn_of_writes()
-        if _trained(self._inner) != self._trained:
-            raise ModelError("the optimizer's parameters, or which of them require a gradient, have changed since "
-                             "DistributedOptimizer was made, and the server would not train the new ones; add and unfreeze "
-                             "parameters before")
+
+    # ---- Layouts ----
+
+    def _changes(self) -> str:
+        """Returns what the program has done since this layout was begun; "" if nothing that begins another."""
+        now = _trained(self._inner)
+        if now == self._trained:
+            return "a state was loaded" if self._loaded else ""
+        before = {parameter: trains for group in self._trained for parameter, trains in group}
+        after = {parameter: trains for group in now for parameter, trains in group}
+        both = before.keys() & after.keys()
+        done = [(len(after) > len(both), "added"), (len(before) > len(both), "removed"),
+                (any(before[one] and not after[one] for one in both), "frozen"),
+                (any(after[one] and not before[one] for one in both), "unfrozen")]
+        return f"parameters were {' and '.join(word for is_done, word in done if is_done) or 'put into other groups'}"
+
+    def _change_layout(self) -> bool:
+        """If the program has changed what is trained, or has loaded a state, begins the next layout, in which the workers
+        step. Returns whether it has brought the model of other workers, who were there before: then gradients are lost."""
+        changes = self._changes()
+        if not changes:
+            if isinstance(self._client, AwaitedClient):
+                raise ModelError(f"{self._client.behind()}. This process was started again: it has to make the same changes as "
+                                 "the others have made, such as add_param_group() and requires_grad_(), before its first step(). "
+                                 "A loop over all epochs with a DistributedSampler comes to them by itself")
+            return False
+        why = _why_one_layout(self._where, self._local_steps, bool(self._embeddings))
+        if why:
+            raise _changed(changes, why)
+        try:
+            return self._begin_layout(changes)
+        except (DivergedError, ServerGoneError):
+            raise
+        except RemoteError as error:
+            raise _changed(changes, f"the job cannot go on with them: {error}. This needs sync, one server, and the same changes "
+                                    "in all workers before the same step") from error
+
+    def _check_latest(self) -> None:
+        """While it waits for the model of another worker: raises if the others do not train this layout any more."""
+        if time.monotonic() < self._looks_at:
+            return
+        later = latest_layout(self._layout.model, self._job._model_names())
+        if later is not None and later.number > self._layout.number:
+            raise ModelError(f"{AwaitedClient(self._job, later).behind()}. This process has waited for the model of another worker "
+                             "before they did; start it again")
+        self._looks_at = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+
+    def catch_up(self) -> bool:
+        """For DistributedSampler: begins a layout that is due before the first step of this process, which may have been
+        started again. Returns whether it did."""
+        if self.last is not None or not self._changes():
+            return False
+        self._change_layout()
+        return True
+
+    def _begin_layout(self, changes: str) -> bool:
+        before = {name: getattr(self, name) for name in _OF_LAYOUT}
+        place = self._place or _Place(self.index, self.workers, self.batches_before, self.earlier_launches)
+        awaited = isinstance(self._client, AwaitedClient)
+        if self._overlap is not None:
+            self._overlap.close()
+            self._overlap = None
+        gradients = [(parameter, parameter.grad.clone()) for group in self._inner.param_groups for parameter in group["params"]
+                     if parameter.grad is not None]
+        first_step = self.first_step
+        try:
+            if self._held is None and not self._loaded and not awaited:
+                self._bring_state()
+            if not awaited:
+                self._layout = self._layout.following(int(self._client.status().step), not place.earlier_launches)
+            self._take_layout(True, self._flat)
+            exact = [(member, member.tensor.detach().clone()) for member in self._flat.members
+                     if not member.is_parameter or member.tensor.dtype == torch.float64]
+            self._connect(takes_model=awaited)
+        except BaseException:
+            self.__dict__.update(before)
+            self._flat.bind_gradients()
+            self._set_gradients(gradients)
+            if self._overlaps:
+                self._overlap = Overlap(self._flat, self._client)
+            raise
+        assert self._held is not None
+        is_late = self._held.has_taken
+        if is_late:
+            self._set_gradients([])
+        else:
+            self.first_step = first_step
+            self._set_gradients(gradients)
+            _keep_exact(exact)
+            self._norms.go_on_from(before["_norms"])
+        self._loaded = False
+        self._job._layouts.add(self._layout.name)
+        if not awaited:
+            # Before the job's first step, the layout's sessions tell the place of this process, and of earlier ones.
+            self._place = None if self._layout.step == 0 else place
+            self._note_layout(before, changes)
+        return is_late
+
+    def _note_layout(self, before: Dict[str, Any], changes: str) -> None:
+        """This process has gone on from the layout before."""
+        earlier, self._earlier = self._earlier, before["_client"]
+        if earlier is not None:  # no step was made between two layouts
+            earlier.leave()
+        if before["_held"] is None and self._job.speaks:
+            logging.getLogger("sluice").warning("from step %d on the workers step, each with %s, on the mean of all gradients: %s after "
+                                                "DistributedOptimizer was made", self._layout.step, type(self._inner).__name__, changes)
+
+    def _bring_state(self) -> None:
+        """Gives PyTorch's optimizer what the server's remembers."""
+        whole = state_dict_of(self._inner, self._flat, *self._client.pull_slots())
+        for numbered, group in zip(whole["param_groups"], self._inner.param_groups):
+            for index, parameter in zip(numbered["params"], group["params"]):
+                if index in whole["state"]:
+                    self._inner.state[parameter] = whole["state"][index]
+
+    def _set_gradients(self, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
+        """Those that were kept, of parameters that are trained; the others have none, so that PyTorch leaves them alone."""
+        kept = {id(parameter): gradient for parameter, gradient in gradients}
+        for group in self._inner.param_groups:
+            for parameter in group["params"]:
+                if not parameter.requires_grad:
+                    parameter.grad = None
+                elif id(parameter) not in kept:
+                    continue
+                elif parameter.grad is None:
+                    parameter.grad = kept[id(parameter)]
+                else:
+                    parameter.grad.copy_(kept[id(parameter)])
+
+    @contextlib.contextmanager
+    def _telling_that_it_waits(self) -> Iterator[None]:
+        """The first step of a layout waits for all workers, also for one that does not change its own."""
+        if self._earlier is None:
+            yield
+            return
+        told = threading.Timer(_PATIENCE, logging.getLogger("sluice").warning,
+                               [f"this worker waits until the others, too, train the layout {self._layout.name}: let all workers add, "
+                                "freeze, unfreeze and load the same before the same step"])
+        told.daemon = True
+        told.start()
+        try:
+            yield
+        finally:
+            told.cancel()
+
+    def _leave_earlier(self) -> None:
+        """Leaves the layout before. Not sooner: a worker that stays there waits for this one, and trains nothing alone."""
+        if self._earlier is not None:
+            self._earlier.finish()
+            if not self._earlier.left:
+                self._earlier.leave()
+            self._earlier = None
+
+    # ---- What a step pushes and takes ----
 
     def _warn_of_writes(self) -> None:
         written = "" if self._warned else self._flat.written()
@@ -509,7 +686,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _tell_options(self) -> None:
         if not self._numbers:
             return  # the workers step
-        for place, (number, options) in enumerate(zip(self._numbers, _groups_of(self._inner))):
+        for place, (number, options) in enumerate(zip(self._numbers, groups_of(self._inner))):
             if number is None or options == self._told[place]:
                 continue
             try:
@@ -552,7 +729,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """The mean becomes the gradient; or the model of another worker takes the place of this one's."""
         assert self._held is not None
         status = self._client.status()
-        if self._held.take() and self.last is not None:
+        if self._held.take() and self.last is not None and not self._returns:
             warnings.warn(f"this worker has missed steps, and has taken the model of another one, of step {status.step}: a "
                           "scheduler of its own has missed them, too")
         self._held.forget()
@@ -611,7 +788,78 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._local_steps:
             self._look_up()
         self._push_the_rest()
+        self._leave_earlier()
+        if not (self._client.away or self._comes_back):  # else it has left already
+            self._client.leave()
+        self._client.away = self._comes_back = False
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """In its block, this worker does not take part, and no step waits for it: for a long evaluation.
+
+            with optimizer.away():
+                accuracy = evaluate(model)     # the model stays as it is
+
+        After the block it takes part again, with the job's parameters of then. If the workers step, it does so in its next
+        zero_grad() or step(), and takes the model from another worker, which must still train; such a step() drops its
+        gradient. A scheduler of its own has missed steps. It goes on with its own batches: nobody takes those for it, so it
+        ends later than the others. While a worker is away, the job does not end, and the others must not change what is
+        trained. In asynchronous modes no step waits anyhow.
+
+        Raises:
+          RemoteError: the job has several servers, or the server is gone. Or, when it takes part again, no other worker has the
+            model any more.
+        """
+        self.wait()
+        self._come_back()
+        self._client.check_takes_part()
+        if isinstance(self._client, AwaitedClient):
+            yield  # it does not take part yet
+            return
+        if self._overlap is not None:
+            self._overlap.give_up()
+        if self._local_steps:
+            self._look_up()
+        self._push_the_rest()
+        self._job._hold()
+        self._leave_earlier()
         self._client.leave()
+        self._client.away = True
+        try:
+            yield
+        except Exception:
+            self._end_of_away()  # so that the job hears of it if the process ends
+            raise
+        self._end_of_away()
+
+    def _end_of_away(self) -> None:
+        """The model of another worker comes with one of that one's pushes, and it may be waiting for this process."""
+        if not self._client.away:
+            return  # leave() was called
+        self._client.away = False
+        self._comes_back = True
+        if self._held is None:
+            self._come_back()
+
+    def _come_back(self) -> bool:
+        """Takes part again, if this worker was away. Returns whether it was."""
+        if not self._comes_back:
+            return False
+        self._comes_back = False
+        self._returns = True
+        try:
+            self._client.join_again()
+            self._take_values()
+            if self._held is not None:
+                self._take_step()
+            self._flat.zero_gradients()
+        finally:
+            self._returns = False
+        for embedding in self._embeddings.values():
+            embedding.forget_gradients()
+        if self._local_steps and self._elasticity != 1:
+            self._centre = self._flat.values.clone()
+        return True
 
     def await_end(self) -> None:
         """Does the same as leave(), waits until all workers have left, and takes the final parameters. If the workers step,
@@ -620,8 +868,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         Until report(), embeddings have the rows of the last step.
         """
         self.wait()
+        self._come_back()
         self._look_up()
         self._push_the_rest()
+        self._leave_earlier()
         self._client.call(library.sluice_await_end, pulls=self._held is None, leaves=True)
         self._take_values()
         if self._held is not None:
@@ -648,7 +898,7 @@ def _steps_here(where: str, optimizer: torch.optim.Optimizer, job: Job, has_loca
         if where == "server":
             raise ValueError("with local_steps the workers step; leave where out")
         return False
-    why_not = _why_not_on_server(optimizer)
+    why_not = why_not_on_server(optimizer)
     if where == "server" and why_not:
         raise ModelError(f"{why_not}; give where=\"worker\", or another optimizer")
     if where == "auto" and why_not and job.speaks:
@@ -656,25 +906,54 @@ def _steps_here(where: str, optimizer: torch.optim.Optimizer, job: Job, has_loca
     return where == "worker" or bool(why_not)
 
 
-def _why_not_on_server(optimizer: torch.optim.Optimizer) -> str:
-    """Returns why the server cannot step with it; empty if it can."""
-    if type(optimizer) not in _OPTIMIZERS:
-        names = ", ".join(known.__name__ for known in _OPTIMIZERS)
-        return f"{type(optimizer).__name__} has no counterpart on the server, which has {names}"
-    if _has_stepped(optimizer):
-        return "the optimizer has taken steps or was loaded, and the server would not have its state"
-    try:
-        _groups_of(optimizer)
-    except ModelError as error:
-        return str(error)
+def _why_one_layout(where: str, local_steps: int, has_tables: bool) -> str:
+    """Returns why the model keeps what it trains, and what to do; "" if that may change."""
+    if where == "server":
+        return "the server, which steps, would not train the new ones; leave where=\"server\" out, or add and unfreeze parameters before"
+    if local_steps:
+        return "with local_steps the server would not average the new ones; add and unfreeze parameters before"
+    if has_tables:
+        return ("beside a RemoteEmbedding the server would not train the new ones; add and unfreeze parameters before, or give those "
+                "that change an optimizer of their own, with a name")
     return ""
+
+
+def _changed(changes: str, why: str) -> ModelError:
+    return ModelError(f"the optimizer's parameters, or which of them require a gradient, have changed since DistributedOptimizer was "
+                      f"made ({changes}), and {why}")
+
+
+def _later_layout(job: Job, name: str) -> Optional[Layout]:
+    """Returns the layout that the other workers train, if they have gone on to one before this process came."""
+    later = latest_layout(name, job._model_names())
+    if later is None or later.step == 0:
+        return None  # it has missed no step of the layouts before, and comes to that one as the others did
+    if later.name in job._layouts:
+        raise ModelError(f"this process has trained that model before, and has changed what it trains ({later.name}); give the "
+                         "optimizer a name of its own: DistributedOptimizer(…, name=\"second\")")
+    if job.rank is None or not later.is_of_first_launch:
+        how = "was started by hand" if job.rank is None else "is of a job that goes on from an earlier launch"
+        raise ModelError(f"{AwaitedClient(job, later).behind()}. This process {how}, and cannot come after them; start the job "
+                         "again, with an empty --checkpoint-dir, and let the program load what it has saved")
+    return later
+
+
+def _keep_exact(kept: List[Tuple[Any, torch.Tensor]]) -> None:
+    """Statistics that a batch has changed stay this worker's until they are pushed, and parameters of float64 keep what
+    they have beyond float32."""
+    with torch.no_grad():
+        for member, value in kept:
+            now = member.tensor
+            if member.is_parameter:
+                value = torch.where(value.to(torch.float32) == now.to(torch.float32), value, now)
+            now.copy_(value)
 
 
 def _check_arguments(job: Job, name: str, overlap: bool, local_steps: int) -> None:
     if job.is_server:
         raise ValueError("this process serves; call job.serve() instead of training")
     joined = job._joined.get(name, lambda: None)()
-    if joined is not None and not joined.left:
+    if joined is not None and (joined.away or not joined.left):
         if name:
             raise ModelError(f"this process trains a model with the name \"{name}\" already; give each model a name of its own "
                              "(name=…), or call leave() of the other optimizer before")
@@ -685,17 +964,6 @@ def _check_arguments(job: Job, name: str, overlap: bool, local_steps: int) -> No
         raise ValueError("local steps push no gradients, so overlap has none to send early; use one of them")
     if local_steps < 0:
         raise ValueError(f"local_steps is {local_steps}, expected 0 or more")
-
-
-def _table_optimizer(embedding: RemoteEmbedding) -> Tuple[Optional[str], Dict[str, float]]:
-    """Returns the server's name and options of a table's own optimizer; without one, None."""
-    if embedding.table_optimizer is None:
-        return None, {}
-    kind, options = embedding.table_optimizer
-    if kind not in _OPTIMIZERS:
-        names = ", ".join(known.__name__ for known in _OPTIMIZERS)
-        raise ModelError(f"the optimizer of an embedding is {kind!r}, expected one of PyTorch's {names}")
-    return _OPTIMIZERS[kind][0], _options_of(kind, options)
 
 
 def _loss_of(loss: Any) -> Optional[float]:
@@ -718,11 +986,6 @@ def _number_of(samples: Any) -> int:
     return number
 
 
-def _has_stepped(optimizer: torch.optim.Optimizer) -> bool:
-    return any(float(state.get("step", 0)) > 0 or state.get("momentum_buffer") is not None
-               for state in optimizer.state.values())
-
-
 def _itself(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     return optimizer
 
@@ -740,8 +1003,12 @@ def _trained(optimizer: torch.optim.Optimizer) -> List[List[Tuple[int, bool]]]:
             for group in optimizer.param_groups]
 
 
-def _named_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module], has_tables: bool) -> Named:
-    """Returns (name, parameter) of all parameters that the optimizer trains: none, if the model has tables only."""
+def _named_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module], has_tables: bool,
+                      gone: Set[int]) -> Named:
+    """Returns (name, parameter) of all parameters that the optimizer trains: none, if the model has tables only.
+
+    `gone` are those that the model may not have any more, by id(): no gradient reaches them then.
+    """
     trained = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
     if not trained and not has_tables:
         raise ModelError("no parameter of the optimizer requires a gradient, and `model` has no RemoteEmbedding; give an "
@@ -752,276 +1019,8 @@ def _named_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn
     named = list(model.named_parameters())
     known = {id(parameter) for _, parameter in named}
     for place, parameter in enumerate(trained):
-        if id(parameter) not in known:
+        if id(parameter) not in known and id(parameter) not in gone:
             raise ModelError(f"the optimizer's parameter {place}, of shape {list(parameter.shape)}, is none of `model`'s; "
                              "give the model that the optimizer trains")
     wanted = {id(parameter) for parameter in trained}
     return [(name, parameter) for name, parameter in named if id(parameter) in wanted]
-
-
-class _Standing:
-    """What a finalizer must know of a client; it must not hold the client itself."""
-
-    takes_part = False  # it has joined, and has not left
-    thread = threading.get_ident()  # that has called it last
-
-
-class _Client:
-    """The library's client: it calls, and waits so that Python can handle signals."""
-
-    def __init__(self, job: Job, of_model: ctypes.c_void_p, flat: FlatModel, constants: Constants, name: str, options: Mapping[str, float],
-                 groups: Groups, held: Optional[HeldModel]) -> None:
-        self.left = False
-        self._standing = _Standing()
-        self._flat = flat  # its memory must outlive the client
-        self._job = job
-        array, count = _library.options_of(options)
-        group_array = (_library.Group * max(1, len(groups)))()
-        for group, (names, own) in zip(group_array, groups.items()):
-            group.parameters = (ctypes.c_char_p * max(1, len(names)))(*[word.encode() for word in names])
-            group.parameter_count = len(names)
-            group.options, group.option_count = _library.options_of(own)
-        optimizer = _library.Optimizer(name.encode(), array, count, group_array, len(groups))
-        model = flat.description()
-        handle = ctypes.c_void_p()
-        _library.check(library.sluice_client_create(of_model, ctypes.byref(model), ctypes.byref(optimizer),
-                                                    flat.address, flat.buffer, ctypes.byref(handle)))
-        self.handle = handle
-        self.pulling = False  # a call has written the parameters, and they were not taken since
-        self._pulls = self._leaves = False  # what the call under way does
-        self._call = _library.Call(handle, library.sluice_wait, _library.Round())
-        # Of the functions that the library calls.
-        self._errors: List[BaseException] = [] if held is None else held.errors
-        restore = _restore_of(flat, self._errors)
-        if flat.has_one_buffer:
-            _library.check(library.sluice_set_restore(handle, restore, None))
-        if held is not None:
-            _library.check(library.sluice_set_model(handle, held.save, held.load, None))
-        self._waits = self._call.under_way
-        self._rows: List[torch.Tensor] = []  # that a pull writes, and its ids
-        self._finalizer = weakref.finalize(self, _close, handle, self._waits, self._standing, flat, job, self._rows, restore,
-                                           constants, held)
-
-    def check_takes_part(self) -> None:
-        if self.left:
-            raise RemoteError("step() was called after leave(), when this worker no longer takes part", 9)
-
-    def status(self) -> _library.Status:
-        status: _library.Status = library.sluice_client_status(self.handle)
-        return status
-
-    def earlier_launches(self) -> List[int]:
-        numbers = (ctypes.c_uint64 * 0)()
-        count = library.sluice_earlier_launches(self.handle, numbers, 0)
-        numbers = (ctypes.c_uint64 * count)()
-        library.sluice_earlier_launches(self.handle, numbers, count)
-        return list(numbers)
-
-    def call(self, function: Callable[..., int], *arguments: Any, pulls: bool = False, leaves: bool = False) -> Round:
-        """Calls a function that begins something, and waits for it. Returns the Round.
-
-        `pulls` says that it writes parameters: `pulling` is set then, unless the call fails; whoever takes them clears it.
-        `leaves` says that this worker has left when it has ended. Ctrl-C may come anywhere: finish() then does the rest.
-        """
-        check_not_forked()
-        self.finish()
-        self._pulls, self._leaves = pulls, leaves
-        self._standing.thread = threading.get_ident()
-        _ending.thread_runs(self._standing.thread)
-        self._call.begin(function, *arguments)
-        return self._end()
-
-    def finish(self) -> Optional[Round]:
-        """Waits for a call that Ctrl-C has interrupted, and returns its Round; None if there is none."""
-        if not self._call.has_begun():
-            return None
-        check_not_forked()
-        return self._end()
-
-    def _end(self) -> Round:
-        """Nothing is called after `_waits` is cleared: Ctrl-C would come there, and what has ended would be lost."""
-        code = self._call.wait()
-        if code != _library.OK:
-            error = _error(code)
-            cause = self._errors[0] if self._errors else None
-            self._errors[:] = []
-            self._waits[0] = False
-            raise error from cause
-        result = self._call.result
-        round_ = Round(result.step, DISPOSITIONS[result.disposition], result.staleness)
-        self.pulling = self.pulling or self._pulls
-        if self._leaves:
-            self.left, self._standing.takes_part = True, False
-        self._waits[0] = False
-        return round_
-
-    def join(self) -> None:
-        self.call(library.sluice_join)
-        self._standing.takes_part = True
-
-    def push(self, samples: int, loss: Any) -> Round:
-        return self.call(library.sluice_push, samples, loss, pulls=True)
-
-    def keep_running_means(self, means: Any, count: int) -> None:
-        _library.check(library.sluice_keep_running_means(self.handle, means, count))
-
-    def set_running_means(self, means: Any, count: int) -> None:
-        _library.check(library.sluice_set_running_means(self.handle, means, count))
-
-    def set_options(self, group: int, options: Mapping[str, float]) -> None:
-        _library.check(library.sluice_set_options(self.handle, group, *_library.options_of(options)))
-
-    def set_clip_norm(self, norm: float) -> None:
-        _library.check(library.sluice_set_clip_norm(self.handle, norm))
-
-    def pull_slots(self) -> Tuple[Dict[str, torch.Tensor], int]:
-        """Returns what the server's optimizer remembers, by names, and how many steps it has made. The vectors are valid
-        until the next push."""
-        self.call(library.sluice_pull_slots)
-        steps = ctypes.c_uint64()
-        slots = (_library.Slot * library.sluice_slots(self.handle, None, 0, ctypes.byref(steps)))()
-        library.sluice_slots(self.handle, slots, len(slots), None)
-        return {slot.name.decode(): memory.view_of(slot.values, self._flat.size) for slot in slots}, steps.value
-
-    def set_tables(self, tables: List[_library.Table]) -> None:
-        _library.check(library.sluice_set_tables(self.handle, (_library.Table * len(tables))(*tables), len(tables)))
-
-    def pull_rows(self, table: int, ids: torch.Tensor, rows: torch.Tensor) -> None:
-        self._rows[:] = [ids, rows]
-        self.call(library.sluice_pull_rows, table, _ids(ids), ids.numel(),
-                  memory.address_of(rows, torch.float32, ids.numel(), *rows.shape[1:]))
-        self._rows.clear()
-
-    def prefetch_rows(self, table: int, ids: torch.Tensor) -> None:
-        check_not_forked()
-        _library.check(library.sluice_prefetch_rows(self.handle, table, _ids(ids), ids.numel()))
-
-    def set_row_gradients(self, table: int, ids: torch.Tensor, gradients: torch.Tensor) -> None:
-        address = memory.address_of(gradients, torch.float32, ids.numel(), *gradients.shape[1:])
-        _library.check(library.sluice_set_row_gradients(self.handle, table, _ids(ids), ids.numel(), address))
-
-    def leave(self) -> None:
-        self.call(library.sluice_leave, leaves=True)
-
-
-def _ids(ids: torch.Tensor) -> Any:
-    return memory.address_of(ids, torch.int64, ids.numel())
-
-
-def _restore_of(flat: FlatModel, errors: List[BaseException]) -> Any:
-    """Returns the function for sluice_set_restore(), which adds to `errors` what goes wrong.
-
-    A thread of the library calls it, and gets the interpreter's lock, since waiting gives that up.
-    """
-    def restore(_context: Optional[int], _parameters: Optional[int]) -> int:
-        try:
-            flat.gather_values()
-        except BaseException as error:  # pylint: disable=broad-except
-            errors.append(error)  # the library's thread cannot raise it
-            return 1
-        return 0
-
-    return _library.Restore(restore)
-
-
-def _error(code: int) -> RemoteError:
-    error = _library.last_error(code)
-    if error.reason == "DIVERGED":
-        return DivergedError(str(error), code, error.reason)
-    return error
-
-
-def _close(handle: ctypes.c_void_p, waits: List[bool], standing: _Standing, *kept: Any) -> None:
-    """`kept` are what the library uses until then: the vectors and the job.
-
-    A client that takes part and is dropped may be that of a program which is done, or of one that handles an exception
-    and ends. So it leaves only if the process goes on. If that ends, the library tells the server how.
-    """
-    if forked():
-        return  # it has none of the library's threads
-    if waits[0]:
-        # A call that Ctrl-C has interrupted may wait for others for long, and writes the vectors when it ends. The
-        # process ends without it, and the server notices.
-        _LEFT_BEHIND.append(kept)
-        return
-    failure = _ending.exception_of(standing.thread)
-    if not standing.takes_part or failure:
-        library.sluice_set_failure(handle, failure.encode("utf-8", "replace"))
-        library.sluice_client_free(handle)
-        return
-    _LEFT_BEHIND.append(kept)
-    if not _ending.process_ends():
-        _ending.unless_process_ends(lambda: _leave(handle, kept))
-
-
-def _leave(handle: ctypes.c_void_p, kept: Tuple[Any, ...]) -> None:
-    if library.sluice_leave(handle) == _library.OK:
-        while library.sluice_wait(handle, _library.FOREVER, None) == _library.PENDING:
-            pass
-    library.sluice_client_free(handle)
-    _LEFT_BEHIND[:] = [others for others in _LEFT_BEHIND if others is not kept]
-
-
-class _Overlap:
-    """Sends the gradients of layers that backward has left, while it computes those of others."""
-
-    def __init__(self, flat: FlatModel, client: _Client) -> None:
-        self._flat = flat
-        self._client = client
-        self._ready: Set[int] = set()
-        self._twice: Optional[str] = None  # what backward() has reached a second time
-        self._sent = False
-        self._pending: Optional[Tuple[int, int]] = None  # neighbouring elements [begin, end) that are ready and not sent
-        self._accumulators: List[Any] = []  # hooks live as long as these
-        for place, member in enumerate(flat.members):
-            if member.is_parameter and member.gradient_is_view:
-                # PyTorch 1.13 has no register_post_accumulate_grad_hook(): the node that accumulates has the hook.
-                node: Any = member.tensor.expand_as(member.tensor).grad_fn
-                accumulator = node.next_functions[0][0]
-                accumulator.register_hook(lambda *_, place=place: self._note(place))
-                self._accumulators.append(accumulator)
-
-    def _note(self, place: int) -> None:
-        member = self._flat.members[place]
-        if not member.has_gradient():
-            return  # step() copies it
-        if place in self._ready:
-            self._twice = member.name
-            return
-        self._ready.add(place)
-        if self._pending is not None and self._pending[0] == member.end:
-            self._pending = (member.offset, self._pending[1])
-        else:
-            self._flush()
-            self._pending = (member.offset, member.end)
-        if self._pending[1] - self._pending[0] >= _CHUNK:
-            self._flush()
-
-    def _flush(self) -> None:
-        """Sends what is pending if it is worth a message; step() sends the rest."""
-        if self._pending is not None and self._pending[1] - self._pending[0] >= _CHUNK // 4:
-            begin, end = self._pending
-            _library.check(library.sluice_send_early(self._client.handle, begin, end - begin))
-            self._sent = True
-        self._pending = None
-
-    def check(self) -> None:
-        """Raises what backward() had to. A hook must not: PyTorch then keeps the graph until the process's end, which
-        hangs, because Python ends before."""
-        if self._twice is not None:
-            raise ModelError(f"backward() has reached {self._twice} twice since the last step(); with overlap, call "
-                             "backward() once for each step(), or zero_grad() between them")
-
-    def end(self) -> None:
-        """Called before a push: what comes after it belongs to the next."""
-        self._twice = None
-        self._ready.clear()
-        self._pending = None
-        self._sent = False
-
-    def give_up(self) -> None:
-        if self._sent:
-            _library.check(library.sluice_give_up_early(self._client.handle))
-        self.end()
-
-

@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+import weakref
 from typing import TYPE_CHECKING, Iterator, List, Sequence, Sized, Tuple, Union
 
 import torch
@@ -98,6 +99,8 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
         self._begin = optimizer.batches_before  # until the epoch of this batch has begun
         self._epoch = 0
         self._tells = optimizer.index == 0
+        # What only tells a place needs no more.
+        self._optimizer = weakref.ref(optimizer) if isinstance(optimizer, torch.optim.Optimizer) else None
 
     def __len__(self) -> int:
         """The batches of a worker in a whole epoch, such as for the length of a schedule."""
@@ -131,6 +134,9 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
                              "make batches of batches; give it as batch_sampler=, without batch_size= and drop_last=")
         self._tell_of_what_is_done()
         epoch, self._epoch = self._epoch, self._epoch + 1
+        optimizer = None if self._optimizer is None else self._optimizer()
+        if optimizer is not None and self._begin < self._deal.count(epoch + 1) and optimizer.catch_up():
+            self._begin = optimizer.batches_before  # it was started again
         return self._rows_of(epoch, self._batches_of(epoch))
 
     def _rows_of(self, epoch: int, batches: range) -> Iterator[List[int]]:
