@@ -1,15 +1,19 @@
 #!/usr/bin/python3
 """Programs as users of PyTorch have them, each in one process and through Sluice.
 
-    mpirun -n 3 python3 programs.py NAME [--sluice-…]        two workers, each with half of every batch
+    mpirun -n 3 python3 programs.py NAME FILE [--sluice-…]   two workers, each with half of every batch
     python3 programs.py NAME alone FILE                      one process, with whole batches
+
+Flags of the program's own may follow FILE.
 
 Each writes how far its parameters are from those of one process, which the other way writes to FILE.
 """
 
+import argparse
 import copy
 import os
 import sys
+import types
 
 import sluice
 
@@ -41,12 +45,25 @@ class OneProcess:
     def mean(self, loss):
         return loss.detach()
 
+    rank, size = 0, 1
+
+    def meet(self):
+        pass
+
+    def leave(self, _optimizer):
+        pass
+
+    def batches(self, data, size, _optimizer):
+        place = types.SimpleNamespace(index=0, workers=1, batches_before=0, earlier_launches=[])
+        return sluice.DistributedSampler(data, size, place)
+
 
 class Distributed:
     """The same through Sluice: the lines that a program changes."""
 
     def __init__(self, the_job):
         self.job = the_job
+        self.rank, self.size = the_job.rank, the_job.size
 
     def optimizer(self, optimizer, model, **options):
         return sluice.DistributedOptimizer(optimizer, self.job, model, **options)
@@ -59,6 +76,15 @@ class Distributed:
 
     def mean(self, loss):
         return self.job.all_reduce(loss.detach().clone(), "mean")
+
+    def meet(self):
+        self.job.barrier()
+
+    def leave(self, optimizer):
+        optimizer.leave()
+
+    def batches(self, data, size, optimizer):
+        return sluice.DistributedSampler(data, size // self.size, optimizer)
 
 
 def drawn(seed, *shape):
@@ -262,10 +288,100 @@ def segments_with_an_optimizer_each(how):
     return [encoder, decoder]
 
 
+class Stripes(torch.utils.data.Dataset):
+    """Images with a stripe at the row that is their label."""
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, row):
+        image = drawn(row, 1, 8, 8) * 0.3
+        image[:, row % 8] += 2
+        return image, row % 8
+
+
+def images_with_flags_and_a_snapshot(how):
+    """As a program of DistributedDataParallel: it wraps, then loads its snapshot, and has flags with names of Sluice's."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", type=int, default=0, help="processes that load data")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--name", default="run")
+    flags = parser.parse_args(OWN_FLAGS)
+    torch.set_num_threads(flags.threads)
+    snapshot = f"{FILE}.{flags.name}.{how.size}"
+    data = Stripes()
+    for run in range(2):  # of the program
+        torch.manual_seed(17)
+        model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(64, 8))
+        optimizer = how.optimizer(torch.optim.AdamW(model.parameters(), lr=0.01), model, name=f"{flags.name}-{run}")
+        schedule = lr_scheduler.StepLR(optimizer, 1, gamma=0.7)
+        first = 0
+        if os.path.exists(snapshot):
+            saved = torch.load(snapshot)
+            first = saved["epoch"]
+            for part, name in ((model, "model"), (optimizer, "optimizer"), (schedule, "schedule")):
+                part.load_state_dict(saved[name])
+        sampler = torch.utils.data.DistributedSampler(data, how.size, how.rank, seed=3)
+        loader = torch.utils.data.DataLoader(data, 16 // how.size, sampler=sampler, num_workers=flags.workers)
+        for epoch in range(first, first + 3):
+            sampler.set_epoch(epoch)
+            for images, labels in loader:
+                steps_of(optimizer, [lambda images=images, labels=labels: F.cross_entropy(model(images), labels)])
+            schedule.step()
+        how.meet()  # all have looked for the snapshot
+        state = {"epoch": epoch + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
+        if how.rank == 0:
+            torch.save(state, snapshot)
+        how.meet()
+        how.leave(optimizer)
+    return [model]
+
+
+class Words(torch.utils.data.Dataset):
+    """Texts as data of a program's own: of several lengths, so that batches are padded."""
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(18)
+        self.texts = [torch.randint(1, 12, (3 + row % 4,), generator=generator) for row in range(50)]
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, row):
+        return self.texts[row], (self.texts[row] % 2).sum().float()
+
+
+def padded(items):
+    texts, values = zip(*items)
+    return nn.utils.rnn.pad_sequence(texts, batch_first=True), torch.stack(values)
+
+
+class Counter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(19)
+        self.embedding = nn.Embedding(12, 6, padding_idx=0)
+        self.output = nn.Linear(6, 1)
+
+    def forward(self, words):
+        return self.output(self.embedding(words).sum(1)).squeeze(1)
+
+
+def data_of_its_own(how):
+    model, data = Counter(), Words()
+    optimizer = how.optimizer(torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.8), model)
+    loader = torch.utils.data.DataLoader(data, batch_sampler=how.batches(data, 8, optimizer), collate_fn=padded, num_workers=1)
+    for _ in range(5):
+        for words, values in loader:
+            steps_of(optimizer, [lambda words=words, values=values: F.mse_loss(model(words), values)])
+    return [model]
+
+
 PROGRAMS = {program.__name__: program for program in (
     regression, per_layer_options_with_one_cycle, sequence_with_clipping_and_annealing, accumulated_batches_on_a_plateau,
     policy_gradient, transfer_with_a_frozen_part, averaged_weights, an_optimizer_that_the_server_lacks, gan,
-    actor_with_twin_critics, layers_that_learn_by_themselves, segments_with_an_optimizer_each)}
+    actor_with_twin_critics, layers_that_learn_by_themselves, segments_with_an_optimizer_each,
+    images_with_flags_and_a_snapshot, data_of_its_own)}
 
 
 def states_of(models):
@@ -275,9 +391,10 @@ def states_of(models):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     PROGRAM = PROGRAMS[sys.argv[1]]
+    FILE, *OWN_FLAGS = sys.argv[3:] if ALONE else sys.argv[2:]
     if ALONE:
-        torch.save(states_of(PROGRAM(OneProcess())), sys.argv[3])
+        torch.save(states_of(PROGRAM(OneProcess())), FILE)
     else:
-        OWN, OTHERS = states_of(PROGRAM(Distributed(job))), torch.load(sys.argv[2])
+        OWN, OTHERS = states_of(PROGRAM(Distributed(job))), torch.load(FILE)
         FARTHEST = max((own.double() - other.double()).abs().max().item() for own, other in zip(OWN, OTHERS))
         os.write(1, f"difference {FARTHEST}\n".encode())

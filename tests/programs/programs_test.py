@@ -20,6 +20,8 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
                "SLUICE_LIBRARY": os.path.abspath("worker/c/libsluice.so.0")}
 # Sums in another order differ in the last bits, and a ReLU or an argmax may tell them apart.
 FARTHEST = 1e-6
+# Of the programs' own, with names that Sluice's have, too.
+FLAGS = {"images_with_flags_and_a_snapshot": ["--workers=1", "--threads=1", "--name=mine"]}
 
 
 def run(*words):
@@ -30,9 +32,10 @@ class ProgramsTest(unittest.TestCase):
     def ends_as_in_one_process(self, name, *flags):
         with tempfile.TemporaryDirectory() as folder:
             alone = os.path.join(folder, "alone.pt")
-            ended = run(PYTHON, PROGRAM, name, "alone", alone)
+            own = FLAGS.get(name, [])
+            ended = run(PYTHON, PROGRAM, name, "alone", alone, *own)
             self.assertEqual(ended.returncode, 0, ended.stderr)
-            ended = run("mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3", PYTHON, PROGRAM, name, alone, *flags)
+            ended = run("mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3", PYTHON, PROGRAM, name, alone, *own, *flags)
             self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
             differences = [float(number) for number in re.findall(r"^difference (.*)$", ended.stdout, re.MULTILINE)]
             self.assertEqual(len(differences), 2, ended.stdout)
