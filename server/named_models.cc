@@ -144,7 +144,9 @@ std::vector<NamedModels::Model*> NamedModels::All() const {
 
 std::vector<std::string> NamedModels::Names() {
   std::vector<std::string> names;
-  for (const Model* const model : All()) names.push_back(model->name);
+  for (const Model* const model : All()) {
+    if (model->hosted->shard().layout() != nullptr) names.push_back(model->name);
+  }
   return names;
 }
 

@@ -34,7 +34,7 @@ class ModelFinder {
   // DRAINING; and those of the directory of a new model. A model lives as long as this object.
   virtual absl::StatusOr<ModelParts> Find(const std::string& name, bool begins) = 0;
 
-  // Returns the names of all named models, in ascending order.
+  // Returns the names of the named models that a worker has joined, in ascending order.
   virtual std::vector<std::string> Names() = 0;
 
   // The job does not end while somebody holds the returned pointer.

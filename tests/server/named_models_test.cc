@@ -264,6 +264,19 @@ TEST(NamedModelsTest, OnlyAJoinBeginsAModel) {
   EXPECT_THAT(trainer.Leave(), IsOk());
 }
 
+TEST(NamedModelsTest, AModelWhoseWorkerWasRefusedIsNotListed) {
+  RunningServer server(Serving(1));
+  Caller caller(server.address());
+  JoinRequest request = WorkerRequest("w");
+  request.job_id = "another";
+  EXPECT_THAT((*ConnectToModel(server.address(), "critic"))->Join(request),
+              IsError(Reason::kWrongJob, HasSubstr("not \"another\"")));
+  EXPECT_THAT(caller.ListModels(), IsEmpty());
+  Trainer critic(server.address(), "critic");
+  EXPECT_THAT(caller.ListModels(), ElementsAre("critic"));
+  EXPECT_THAT(critic.Leave(), IsOk());
+}
+
 TEST(NamedModelsTest, AnObserverBeginsNoModel) {
   const TestAuthority authority;
   ServerOptions options = Serving(1);
