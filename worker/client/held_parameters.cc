@@ -30,7 +30,7 @@ absl::Status HeldParameters::FitMeans(const Layout& layout) {
 // pull that breaks off leaves a mixture, as in PushPull(), unless it offers its parameters.
 absl::Status HeldParameters::Begin(Earlier earlier, absl::Span<float> parameters) {
   const JoinRequest& request = session_.request();
-  if (earlier == Earlier::kPushed || request.role != SessionRole::kWorker || restore_ != nullptr) {
+  if (earlier != Earlier::kNothing || request.role != SessionRole::kWorker || restore_ != nullptr) {
     return BeginWith({}, earlier, parameters);
   }
   const bool fits =
@@ -59,7 +59,7 @@ absl::Status HeldParameters::BeginWith(absl::Span<const float> own, Earlier earl
       own = kept;
     }
     absl::Status begun = TryToBegin(earlier, parameters);
-    if (begun.ok()) begun = CatchUp(parameters);
+    if (begun.ok()) begun = CatchUp(parameters, earlier);
     if (begun.ok()) return begun;
     std::copy(own.begin(), own.end(), parameters.begin());
     complete_ = restore_ == nullptr && (complete_ || !own.empty() || parameters.empty());
@@ -80,7 +80,7 @@ absl::Status HeldParameters::TryToBegin(Earlier earlier, absl::Span<float> param
   first.session = welcome.session;
   first.min_step = welcome.step;
   // With `after` the server answers only when it does not read this worker's memory any more.
-  if (earlier == Earlier::kPushed) first.after = welcome.last_sequence;
+  if (earlier != Earlier::kNothing) first.after = welcome.last_sequence;
   if (MustOffer()) {
     if (model_steps_.has_value()) return LostTheSteps();
     if (!complete_) return TakeOthers(first, parameters);
@@ -159,7 +159,7 @@ absl::StatusOr<Transfer> HeldParameters::Read(PendingPull& pull, absl::Span<floa
   return pull.transfer();
 }
 
-absl::Status HeldParameters::CatchUp(absl::Span<float> parameters) {
+absl::Status HeldParameters::CatchUp(absl::Span<float> parameters, Earlier earlier) {
   step_to_take_ = false;
   if (model_.load == nullptr) return absl::OkStatus();
   const Welcome& welcome = session_.welcome();
@@ -170,7 +170,7 @@ absl::Status HeldParameters::CatchUp(absl::Span<float> parameters) {
   if (begins) model_steps_ = 0;
   // Steps of different histories have the same numbers.
   absl::Status caught_up = lost && !begins ? TakeModel(parameters) : absl::OkStatus();
-  while (caught_up.ok() && !IsUpToDate()) caught_up = TakeModel(parameters);
+  while (caught_up.ok() && !IsUpToDate(earlier)) caught_up = TakeModel(parameters);
   if (caught_up.ok()) model_incarnation_ = welcome.incarnation;
   // What was pulled is no gradient that could be pushed again.
   if (!caught_up.ok()) complete_ = false;
@@ -179,9 +179,10 @@ absl::Status HeldParameters::CatchUp(absl::Span<float> parameters) {
 
 // Whether the model is that of the step that was pulled, or the step before it, which is then to be
 // taken.
-bool HeldParameters::IsUpToDate() {
+bool HeldParameters::IsUpToDate(Earlier earlier) {
   const uint64_t pulled = session_.held().optimizer_steps;
-  step_to_take_ = model_steps_.has_value() && pulled == *model_steps_ + 1;
+  step_to_take_ =
+      earlier != Earlier::kLeft && model_steps_.has_value() && pulled == *model_steps_ + 1;
   if (step_to_take_) model_steps_ = pulled;
   return model_steps_ == pulled;
 }

@@ -25,7 +25,7 @@ namespace sluice {
 class HeldParameters {
  public:
   using Restore = std::function<absl::Status(absl::Span<float> parameters)>;
-  enum class Earlier { kNothing, kPushed };  // what this process did in an earlier session
+  enum class Earlier { kNothing, kPushed, kLeft };  // what this process did in an earlier session
 
   // `session` outlives this.
   explicit HeldParameters(WorkerSession& session) : session_(session) {}
@@ -63,8 +63,9 @@ class HeldParameters {
                                   absl::Span<float> parameters);
   // After a pull of a job whose workers step themselves: notes whether it has brought the mean
   // gradient of the model's next step. If the model is not that of the step before, takes it from
-  // another worker.
-  absl::Status CatchUp(absl::Span<float> parameters);
+  // another worker. Also after kLeft, since the program did not see the step that was made without
+  // it, and may have clipped that mean.
+  absl::Status CatchUp(absl::Span<float> parameters, Earlier earlier = Earlier::kPushed);
   // After a call that got STATE_WANTED, which is then repeated, whatever this returns.
   absl::Status OfferModel();
   // Parameters that came with that header are in the program's memory.
@@ -77,7 +78,7 @@ class HeldParameters {
   absl::Status TryToBegin(Earlier earlier, absl::Span<float> parameters);
   absl::Status PullOffered(const PullRequest& request, absl::Span<float> parameters);
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
-  bool IsUpToDate();
+  bool IsUpToDate(Earlier earlier);
   absl::Status TakeModel(absl::Span<float> parameters);
   absl::StatusOr<Transfer> Read(PendingPull& pull, absl::Span<float> parameters);
 

@@ -47,7 +47,7 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   if (session_.left()) {
     const absl::Status returned = session_.Rejoin(WorkerSession::After::kLeave);
     if (!returned.ok()) return returned;
-    const absl::Status begun = parameters_.Begin(HeldParameters::Earlier::kPushed, parameters);
+    const absl::Status begun = parameters_.Begin(HeldParameters::Earlier::kLeft, parameters);
     if (!begun.ok()) session_.LeaveAtOnce({{}, "it could not come back"}).IgnoreError();
     return begun;
   }

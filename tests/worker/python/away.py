@@ -2,6 +2,7 @@
 """Workers that are away for a while: away.py SCENARIO [ARGUMENT…] [--sluice-…]. away_test.py starts it."""
 
 import os
+import signal
 import sys
 
 import sluice
@@ -71,15 +72,15 @@ def train_until_both_are_there(job, model, optimizer, file):
     if job.rank == 1:
         optimizer.zero_grad()
         push(model, optimizer, 1)
-        with open(file + ".new", "w", encoding="ascii") as signal:
-            signal.write(str(optimizer.last.step + 5))
+        with open(file + ".new", "w", encoding="ascii") as written:
+            written.write(str(optimizer.last.step + 5))
         os.rename(file + ".new", file)
     end = None
     while end is None or optimizer.last.step < end:
         push(model, optimizer, optimizer.last.step)
         if end is None and os.path.exists(file):
-            with open(file, encoding="ascii") as signal:
-                end = int(signal.read())
+            with open(file, encoding="ascii") as written:
+                end = int(written.read())
 
 
 def are_all_away(job, where):
@@ -151,6 +152,50 @@ def handles_errors(job):
     expect(sluice.RemoteError, "after leave()", optimizer.step)
     expect(sluice.RemoteError, "after leave()", optimizer.away().__enter__)
     say("handled")
+
+
+def is_interrupted(job):
+    """Ctrl-C in the block, as in a notebook: the worker takes part again with its next step."""
+    model, optimizer = make(job, "sgd", "auto")
+    for where in ("block", "between"):
+        try:
+            with optimizer.away():
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            say("interrupted in the", where)
+        before = optimizer.last.step if optimizer.last else 0
+        push(model, optimizer, 1)
+        assert optimizer.last.step == before + 1, optimizer.last
+    optimizer.leave()
+
+
+def drops_what_it_has_computed_before(job):
+    """The gradient of parameters that are not the model's any more makes no step."""
+    model, optimizer = make(job, "sgd", "auto")
+    push(model, optimizer, 1)
+    optimizer.zero_grad()
+    model(torch.randn(4, 5)).sum().backward()
+    before = checksum(model.parameters())
+    with optimizer.away():
+        pass
+    optimizer.step()
+    assert optimizer.last.step == 1 and checksum(model.parameters()) == before, optimizer.last
+    push(model, optimizer, 2)
+    assert optimizer.last.step == 2
+    optimizer.leave()
+    say("dropped")
+
+
+def is_not_away_with_a_mean(job):
+    model, optimizer = make(job, "sgd", "worker")
+    optimizer.zero_grad()
+    model(torch.randn(4, 5)).sum().backward()
+    optimizer.reduce()
+    expect(sluice.ModelError, "call step() before away()", optimizer.away().__enter__)
+    optimizer.step()
+    assert optimizer.last.step == 1
+    optimizer.leave()
+    say("refused")
 
 
 def cannot_be_away(job):

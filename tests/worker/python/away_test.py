@@ -54,6 +54,12 @@ class AwayTest(unittest.TestCase):
     def test_after_an_error_it_takes_part_again(self):
         self.assertIn("handled", self.play(1, "handles_errors"))
 
+    def test_what_it_had_begun_before_is_told_or_dropped(self):
+        for scenario, said in (("is_interrupted", "interrupted in the between"), ("drops_what_it_has_computed_before", "dropped"),
+                               ("is_not_away_with_a_mean", "refused")):
+            with self.subTest(scenario):
+                self.assertIn(said, self.play(1, scenario))
+
     def test_a_process_that_ends_by_an_exception_is_lost(self):
         ended = launch(2, [*PROGRAM, "ends_badly"])
         self.assertNotEqual(ended.returncode, 0)

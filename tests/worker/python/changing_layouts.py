@@ -236,6 +236,8 @@ def replaces_its_head(job):
                 torch.manual_seed(9)
                 model.head = nn.Linear(7, 2)
                 optimizer.add_param_group({"params": model.head.parameters()})
+            if step == 7:
+                freeze(model.body)
             push(model, optimizer, step)
         models.append(model)
     distributed.leave()

@@ -148,8 +148,10 @@ class Client:
     def join(self, meanwhile: Callable[[], None]) -> None:
         """Calls `meanwhile` again and again while it waits."""
         self._meanwhile = meanwhile
-        self.call(library.sluice_join, joins=True)
-        self._meanwhile = lambda: None
+        try:
+            self.call(library.sluice_join, joins=True)
+        finally:
+            self._meanwhile = lambda: None
 
     def join_again(self) -> None:
         """After leave()."""
@@ -169,6 +171,9 @@ class Client:
 
     def set_clip_norm(self, norm: float) -> None:
         _library.check(library.sluice_set_clip_norm(self.handle, norm))
+
+    def attach(self, kind: str, content: bytes) -> None:
+        _library.check(library.sluice_attach(self.handle, kind.encode(), content, len(content)))
 
     def pull_slots(self) -> Tuple[Dict[str, torch.Tensor], int]:
         """Returns what the server's optimizer remembers, by names, and how many steps it has made. The vectors are valid
@@ -213,10 +218,6 @@ class AwaitedClient(Client):
         """Returns what has happened, for a message."""
         return (f"the workers of this job have changed what they train ({self._layout.name}), and go on from step {self._layout.step}")
 
-    def check_takes_part(self) -> None:
-        if self.left:
-            super().check_takes_part()
-
     def status(self) -> _library.Status:
         return _library.Status(index=self._job.rank or 0, workers=self._job.size or 1, step=self._layout.step)
 
@@ -231,10 +232,10 @@ class AwaitedClient(Client):
 
     def call(self, function: Callable[..., int], *arguments: Any, pulls: bool = False, leaves: bool = False,
              joins: bool = False) -> Round:
-        if not leaves or pulls:
-            raise RemoteError(self.behind(), 9)
+        raise RemoteError(self.behind(), 9)
+
+    def leave(self) -> None:
         self.left = True
-        return Round(self._layout.step, DISPOSITIONS[0], 0)
 
 
 def _ids(ids: torch.Tensor) -> Any:

@@ -58,6 +58,11 @@ class Constants:
         """The id() of each parameter among them."""
         return {id(tensor) for _, tensor in self._named if isinstance(tensor, torch.nn.Parameter)}
 
+    @property
+    def buffers(self) -> List[torch.Tensor]:
+        """Those among them that are no parameters."""
+        return [tensor for _, tensor in self._named if not isinstance(tensor, torch.nn.Parameter)]
+
     def tell(self, function: Any, handle: ctypes.c_void_p) -> None:
         """Calls sluice_set_constants(), or that of a follower."""
         constants = (_library.Constant * max(1, len(self._named)))()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 
 from sluice import _ending, _library
 from sluice._library import library
-from sluice.errors import RemoteError, ServerGoneError
+from sluice.errors import RemoteError
 
 if TYPE_CHECKING:
     import torch
@@ -216,9 +216,9 @@ class Job:
         names = ctypes.create_string_buffer(_library.MODEL_NAMES)
         try:
             _library.BlockingCall(library.sluice_model_names, self._handle, names).wait()
-        except ServerGoneError:
-            raise
-        except RemoteError:
+        except RemoteError as error:
+            if error.code != "UNIMPLEMENTED":
+                raise
             return []
         return [name.decode() for name in names.raw.partition(b"\0\0")[0].split(b"\0") if name]
 

@@ -37,8 +37,6 @@ _SECONDS_BETWEEN_LOOKS = 5.0  # for a later layout
 _OF_LAYOUT = ("_layout", "_flat", "_pushed", "_held", "_constants", "_watch", "_norms", "_trained", "_told", "_numbers", "_chosen", "_client",
               "_steps", "_has_mean", "_step_to_take")
 
-_Trained = List[List[Tuple[int, bool]]]
-
 
 @dataclass(frozen=True)
 class _Place:
@@ -125,8 +123,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._broken = False  # a step of `optimizer` has broken off, so that the model is not the others' any more
         self._loaded = False  # a state was loaded, with which the workers are to step
         self._comes_back = False  # away() is over, and this worker takes part with its next gradient
-        self._returns = False  # it does so now
-        self._looks_at = 0.0  # see _check_latest()
+        self._drops = False  # the gradients that are there were computed before away(), on other parameters
+        self._attached: List[Tuple[str, bytes]] = []  # to the next push
+        self._is_returning = False  # it does so now
         self._place: Optional[_Place] = None  # once the layout has changed
         self._earlier: Optional[Client] = None  # that of the layout before, until the first step of this one
         self._averaging: Dict[str, float] = {}
@@ -137,6 +136,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                                "outer_nesterov": outer_nesterov}
         self._pushes_rows = False  # the call that Ctrl-C has interrupted, if any, is a push
         self._layout = Layout(name)
+        self._trained: List[List[Tuple[int, bool]]] = []
         self._client: Client
         later = None if _why_one_layout(where, local_steps, bool(self._embeddings)) else _later_layout(job, name)
         self._take_layout(steps_here)
@@ -150,13 +150,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self.first_step = later.step
             _note_step(optimizer)
         if job._run is not None:
-            job._optimizers.append(weakref.ref(self))
+            of_run: Callable[[], Any] = weakref.ref(self)
+            if local_steps:
+                of_run = lambda: self  # at the end of the run it pushes those that are left
+            job._optimizers.append(of_run)
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
 
     def _take_layout(self, steps_here: bool, before: Optional[FlatModel] = None) -> None:
         """Describes the model and the optimizer as they are now, for the server."""
-        gone = set() if before is None else {id(member.tensor) for member in before.members}
+        gone = set() if before is None else {one for group in self._trained for one, _ in group}
         parameters = _named_parameters(self._inner, self._model, bool(self._embeddings), gone)
         statistics = [] if self._model is None else named_statistics(self._model)
         self._flat = FlatModel(parameters, statistics, not self._local_steps, bool(self._embeddings), steps_here)
@@ -180,7 +183,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _connect(self, takes_model: bool = False) -> None:
         """Joins the layout's model, and takes the job's parameters; or, with `takes_model`, the model of another worker."""
-        self._looks_at = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+        self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
         client = Client(self._job, self._job._handle_of(self._layout.name), self._flat, self._constants, self._chosen, self._held,
                         self._layout.step)
         self._client = client
@@ -354,7 +357,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._step_to_take:
             raise ModelError("the mean of the gradients was not stepped with, and the other workers step: call step() after "
                              "reduce(), in every worker; `reduced` tells whether it is due")
-        self._steps = self._has_mean = False
+        self._steps = self._has_mean = self._drops = False
         self._clip = None
         self._flat.zero_gradients()
         for group in self._inner.param_groups:
@@ -369,7 +372,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.wait()
         self._change_layout()
         content = bytes(data)
-        _library.check(library.sluice_attach(self._client.handle, kind.encode(), content, len(content)))
+        self._client.attach(kind, content)
+        self._attached.append((kind, content))
 
     def wait(self) -> None:
         """Waits for the step() that Ctrl-C has interrupted, if there is one.
@@ -380,9 +384,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         Raises: what step() raises.
         """
         round_ = self._client.finish()
-        if round_ is not None:
-            self._end_push(round_)
-        self._take_values()
+        if not self._comes_back:  # else _come_back() goes on
+            if round_ is not None:
+                self._end_push(round_)
+            self._take_values()
         if self._broken:
             raise ModelError("a step of the optimizer has broken off, so this worker's model is not the others' any more; end "
                              "this process and start it again: it then takes the model of another worker")
@@ -425,6 +430,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._change_layout()
         if not self._local_steps and self._held is None:
             self._client.set_clip_norm(max_norm)
+            self._clip = lambda parameters: clip_grad_norm_(parameters, max_norm)  # if another layout begins before the push
             return None
         norm: Optional[torch.Tensor] = self._clip_mean(lambda parameters: clip_grad_norm_(parameters, max_norm))
         return norm
@@ -473,6 +479,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         is_late = self._come_back()
         self._client.check_takes_part()
         samples, value = _number_of(samples), _loss_of(loss)
+        is_late, self._drops = is_late or self._drops, False
         if self._change_layout() or is_late:
             return loss  # others have made this step
         if self._local_steps:
@@ -499,6 +506,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._overlap.end()
         with self._telling_that_it_waits():
             self._push(samples, loss)
+        if self._held is None:
+            self._clip = None  # the server has it
         self._leave_earlier()
 
     def _take_step(self) -> None:
@@ -539,6 +548,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _change_layout(self) -> bool:
         """If the program has changed what is trained, or has loaded a state, begins the next layout, in which the workers
         step. Returns whether it has brought the model of other workers, who were there before: then gradients are lost."""
+        if self._has_mean:
+            return False  # the step that reduce() has begun belongs to this layout
         changes = self._changes()
         if not changes:
             if isinstance(self._client, AwaitedClient):
@@ -559,13 +570,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _check_latest(self) -> None:
         """While it waits for the model of another worker: raises if the others do not train this layout any more."""
-        if time.monotonic() < self._looks_at:
+        if time.monotonic() < self._next_look:
             return
         later = latest_layout(self._layout.model, self._job._model_names())
         if later is not None and later.number > self._layout.number:
             raise ModelError(f"{AwaitedClient(self._job, later).behind()}. This process has waited for the model of another worker "
                              "before they did; start it again")
-        self._looks_at = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+        self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
 
     def catch_up(self) -> bool:
         """For DistributedSampler: begins a layout that is due before the first step of this process, which may have been
@@ -584,7 +595,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._overlap = None
         gradients = [(parameter, parameter.grad.clone()) for group in self._inner.param_groups for parameter in group["params"]
                      if parameter.grad is not None]
-        first_step = self.first_step
+        first_step, clip = self.first_step, self._clip
+        held = {id(parameter) for group in self._inner.param_groups for parameter in group["params"]}
+        for removed in [one for one in self._inner.state if isinstance(one, torch.Tensor) and id(one) not in held]:
+            del self._inner.state[removed]  # PyTorch's state_dict() would not find it
         try:
             if self._held is None and not self._loaded and not awaited:
                 self._bring_state()
@@ -593,15 +607,19 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._take_layout(True, self._flat)
             exact = [(member, member.tensor.detach().clone()) for member in self._flat.members
                      if not member.is_parameter or member.tensor.dtype == torch.float64]
+            buffers = [(buffer, buffer.detach().clone()) for buffer in self._constants.buffers]
             self._connect(takes_model=awaited)
         except BaseException:
             self.__dict__.update(before)
             self._flat.bind_gradients()
             self._set_gradients(gradients)
-            if self._overlaps:
+            if self._overlaps and not awaited:
                 self._overlap = Overlap(self._flat, self._client)
             raise
         assert self._held is not None
+        self._clip = clip
+        for kind, content in self._attached:
+            self._client.attach(kind, content)
         is_late = self._held.has_taken
         if is_late:
             self._set_gradients([])
@@ -609,6 +627,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self.first_step = first_step
             self._set_gradients(gradients)
             _keep_exact(exact)
+            with torch.no_grad():
+                for buffer, value in buffers:
+                    buffer.copy_(value)  # each worker's own, which the join has made the first worker's
             self._norms.go_on_from(before["_norms"])
         self._loaded = False
         self._job._layouts.add(self._layout.name)
@@ -633,7 +654,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for numbered, group in zip(whole["param_groups"], self._inner.param_groups):
             for index, parameter in zip(numbered["params"], group["params"]):
                 if index in whole["state"]:
-                    self._inner.state[parameter] = whole["state"][index]
+                    state = whole["state"][index]
+                    on_device = group.get("fused") or group.get("capturable")
+                    if on_device and isinstance(state.get("step"), torch.Tensor):
+                        state["step"] = state["step"].to(parameter.device)
+                    self._inner.state[parameter] = state
 
     def _set_gradients(self, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         """Those that were kept, of parameters that are trained; the others have none, so that PyTorch leaves them alone."""
@@ -642,12 +667,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             for parameter in group["params"]:
                 if not parameter.requires_grad:
                     parameter.grad = None
-                elif id(parameter) not in kept:
-                    continue
-                elif parameter.grad is None:
-                    parameter.grad = kept[id(parameter)]
-                else:
-                    parameter.grad.copy_(kept[id(parameter)])
+                elif id(parameter) in kept:
+                    parameter.grad = kept[id(parameter)]  # step() copies it
 
     @contextlib.contextmanager
     def _telling_that_it_waits(self) -> Iterator[None]:
@@ -657,7 +678,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             return
         told = threading.Timer(_PATIENCE, logging.getLogger("sluice").warning,
                                [f"this worker waits until the others, too, train the layout {self._layout.name}: let all workers add, "
-                                "freeze, unfreeze and load the same before the same step"])
+                                "freeze, unfreeze and load the same before the same step. One that was away, or has more batches, comes to it "
+                               "later; for one that was lost, start the server with --start-timeout"])
         told.daemon = True
         told.start()
         try:
@@ -706,6 +728,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _end_push(self, round_: Round) -> None:
         """After an error the gradients of rows stay, as the others do."""
         self.last = round_
+        self._attached.clear()
         _note_step(self._inner)
         self._take_values()
         if self._pushes_rows:
@@ -729,7 +752,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """The mean becomes the gradient; or the model of another worker takes the place of this one's."""
         assert self._held is not None
         status = self._client.status()
-        if self._held.take() and self.last is not None and not self._returns:
+        if self._held.take() and self.last is not None and not self._is_returning:
             warnings.warn(f"this worker has missed steps, and has taken the model of another one, of step {status.step}: a "
                           "scheduler of its own has missed them, too")
         self._held.forget()
@@ -789,7 +812,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._look_up()
         self._push_the_rest()
         self._leave_earlier()
-        if not (self._client.away or self._comes_back):  # else it has left already
+        if not self._client.left:
             self._client.leave()
         self._client.away = self._comes_back = False
 
@@ -800,19 +823,26 @@ class DistributedOptimizer(torch.optim.Optimizer):
             with optimizer.away():
                 accuracy = evaluate(model)     # the model stays as it is
 
-        After the block it takes part again, with the job's parameters of then. If the workers step, it does so in its next
+        Call state_dict() before the block: within, the server gives none. After the block it takes part again, with the job's parameters of then. If the workers step, it does so in its next
         zero_grad() or step(), and takes the model from another worker, which must still train; such a step() drops its
         gradient. A scheduler of its own has missed steps. It goes on with its own batches: nobody takes those for it, so it
         ends later than the others. While a worker is away, the job does not end, and the others must not change what is
         trained. In asynchronous modes no step waits anyhow.
 
         Raises:
+          ModelError: the model has a RemoteEmbedding, whose rows a worker that is away cannot have; or reduce() was called, and
+            step() was not.
           RemoteError: the job has several servers, or the server is gone. Or, when it takes part again, no other worker has the
             model any more.
         """
         self.wait()
         self._come_back()
         self._client.check_takes_part()
+        if self._embeddings:
+            raise ModelError("a worker that is away has no rows of a RemoteEmbedding; evaluate without away(), or in another process "
+                             "with sluice.follow()")
+        if self._step_to_take:
+            raise ModelError("reduce() has brought the mean, with which the other workers step; call step() before away()")
         if isinstance(self._client, AwaitedClient):
             yield  # it does not take part yet
             return
@@ -830,6 +860,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         except Exception:
             self._end_of_away()  # so that the job hears of it if the process ends
             raise
+        except BaseException:  # Ctrl-C: it comes back in the next zero_grad() or step(), if there is one
+            self._client.away, self._comes_back = False, self._client.away
+            raise
         self._end_of_away()
 
     def _end_of_away(self) -> None:
@@ -839,27 +872,40 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._client.away = False
         self._comes_back = True
         if self._held is None:
+            self._drops = any(member.is_parameter and member.tensor.grad is not None and bool(member.tensor.grad.any())
+                              for member in self._flat.members)
             self._come_back()
 
     def _come_back(self) -> bool:
         """Takes part again, if this worker was away. Returns whether it was."""
         if not self._comes_back:
             return False
-        self._comes_back = False
-        self._returns = True
+        self._check_same_layout()
+        self._is_returning = True
         try:
-            self._client.join_again()
+            if self._client.left:
+                self._client.join_again()
             self._take_values()
             if self._held is not None:
                 self._take_step()
             self._flat.zero_gradients()
         finally:
-            self._returns = False
+            self._is_returning = False
+        self._comes_back = False  # last: what Ctrl-C interrupts goes on in the next call
         for embedding in self._embeddings.values():
             embedding.forget_gradients()
         if self._local_steps and self._elasticity != 1:
             self._centre = self._flat.values.clone()
         return True
+
+    def _check_same_layout(self) -> None:
+        """Before a worker that was away takes part again: raises if the others have changed what they train."""
+        if _why_one_layout(self._where, self._local_steps, bool(self._embeddings)):
+            return
+        later = latest_layout(self._layout.model, self._job._model_names())
+        if later is not None and later.number > self._layout.number:
+            raise ModelError(f"{AwaitedClient(self._job, later).behind()}, while this worker was away; change what is trained when all "
+                             "are there")
 
     def await_end(self) -> None:
         """Does the same as leave(), waits until all workers have left, and takes the final parameters. If the workers step,

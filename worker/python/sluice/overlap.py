@@ -36,6 +36,8 @@ class Overlap:
 
     def _note(self, place: int) -> None:
         member = self._flat.members[place]
+        if self._client.left:
+            return  # it is away, and step() drops the gradient
         if not member.has_gradient():
             return  # step() copies it
         if place in self._ready:

@@ -124,6 +124,29 @@ TEST_P(StateTest, WorkersGetTheMeanGradientAndOneThatComesLateTheModel) {
   }
 }
 
+// It has not seen the step that was made without it, whose mean the others may have clipped.
+TEST_P(StateTest, OneThatHasMissedASingleStepTakesTheModelAndNotTheStep) {
+  const auto a = NewWorker(), b = NewWorker();
+  ASSERT_THAT(a->Join("a"), IsOk());
+  ASSERT_THAT(b->Join("b"), IsOk());
+  std::thread other([&] { EXPECT_THAT(b->Push(3), IsOk()); });
+  EXPECT_THAT(a->Push(1), IsOk());
+  other.join();
+  b->Leave();
+  EXPECT_THAT(a->Push(3), IsOk());
+  std::thread returning([&] {
+    EXPECT_THAT(b->Join("b"), IsOk());
+    EXPECT_FALSE(b->step_to_take());
+    EXPECT_EQ(b->loaded, Model());
+    EXPECT_THAT(b->Push(7), IsOk());
+  });
+  while (world_.shard().Describe().workers < 2) std::this_thread::yield();
+  EXPECT_THAT(a->Push(5), IsOk());
+  returning.join();
+  EXPECT_TRUE(b->step_to_take());
+  EXPECT_EQ(b->value(), 6);
+}
+
 TEST_P(StateTest, AModelThatCannotBeWrittenEndsTheOneThatWaitsAndNobodyElse) {
   const auto a = NewWorker(), b = NewWorker(), late = NewWorker();
   a->can_save = b->can_save = false;
