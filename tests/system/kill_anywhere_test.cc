@@ -97,9 +97,10 @@ class KillAnywhereTest : public ::testing::TestWithParam<Case> {
     return parts;
   }
 
-  // The first step waits for all workers, so for one that is killed before it, too.
+  // The job waits for all workers, so for one that is killed before it has joined, too. In the
+  // asynchronous modes the others make steps meanwhile.
   absl::Status WaitUntilKill(const std::string& address) const {
-    const absl::Status begun = WaitForStep(address, 1);
+    const absl::Status begun = WaitForTraining(address);
     return begun.ok() ? WaitForAccepted(address, after_pushes_) : begun;
   }
 

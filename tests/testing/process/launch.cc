@@ -170,6 +170,12 @@ absl::Status WaitForObserver(const std::string& address) {
   return WaitForState(address, [](const v1::ServerState& state) { return state.observers() > 0; });
 }
 
+absl::Status WaitForTraining(const std::string& address) {
+  return WaitForState(address, [](const v1::ServerState& state) {
+    return state.phase() == v1::TRAINING || state.phase() == v1::FINISHED;
+  });
+}
+
 absl::Status WaitForStep(const std::string& address, uint64_t steps) {
   return WaitForState(address,
                       [steps](const v1::ServerState& state) { return state.step() >= steps; });

@@ -58,7 +58,11 @@ absl::Status WaitForAccepted(const std::string& address, uint64_t pushes);
 // Waits until an observer has joined the server at `address`.
 absl::Status WaitForObserver(const std::string& address);
 
-// Waits until the server at `address` has made `steps` steps. The first one waits for all workers.
+// Waits until all workers that the server at `address` expects have joined: it trains, or has.
+absl::Status WaitForTraining(const std::string& address);
+
+// Waits until the server at `address` has made `steps` steps. In sync and backup the first one
+// waits for all workers.
 absl::Status WaitForStep(const std::string& address, uint64_t steps);
 
 // The current step of the server at `address`.

@@ -156,8 +156,9 @@ def handles_errors(job):
 
 def is_interrupted(job):
     """Ctrl-C in the block, as in a notebook: the worker takes part again with its next step."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a program's own counts under mpirun, too
     model, optimizer = make(job, "sgd", "auto")
-    for where in ("block", "between"):
+    for where in ("first block", "second block"):
         try:
             with optimizer.away():
                 signal.raise_signal(signal.SIGINT)

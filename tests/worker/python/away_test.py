@@ -55,7 +55,7 @@ class AwayTest(unittest.TestCase):
         self.assertIn("handled", self.play(1, "handles_errors"))
 
     def test_what_it_had_begun_before_is_told_or_dropped(self):
-        for scenario, said in (("is_interrupted", "interrupted in the between"), ("drops_what_it_has_computed_before", "dropped"),
+        for scenario, said in (("is_interrupted", "interrupted in the second block"), ("drops_what_it_has_computed_before", "dropped"),
                                ("is_not_away_with_a_mean", "refused")):
             with self.subTest(scenario):
                 self.assertIn(said, self.play(1, scenario))
