@@ -4,6 +4,7 @@
 
 #include "common/wire/settings.h"
 #include "sluice/v1/inspector.grpc.pb.h"
+#include "worker/connection/grpc/answer.h"
 #include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/dial.h"
 
