@@ -20,7 +20,7 @@ struct PullResult {
   std::shared_ptr<const Snapshot> snapshot;  // null if the worker has this step already
 };
 
-// What a pull gets that is released while `latest` is the latest snapshot.
+// Returns the answer to a pull that is released while `latest` is the latest snapshot.
 inline PullResult ReleasedPull(PullHeader header, std::shared_ptr<const Snapshot> latest) {
   header.optimizer_steps = latest->optimizer_steps;
   return {header, header.not_modified ? nullptr : std::move(latest)};

@@ -1,4 +1,4 @@
-// Workers and observers come, are heard of, and go; and what they tell of themselves.
+// Workers and observers join, send heartbeats, and leave. Membership also keeps what they report.
 
 #ifndef SLUICE_SERVER_SHARD_MEMBERSHIP_H_
 #define SLUICE_SERVER_SHARD_MEMBERSHIP_H_

@@ -123,9 +123,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._broken = False  # a step of `optimizer` has broken off, so that the model is not the others' any more
         self._loaded = False  # a state was loaded, with which the workers are to step
         self._comes_back = False  # away() is over, and this worker takes part with its next gradient
+        self._is_returning = False  # it does so now
         self._drops = False  # the gradients that are there were computed before away(), on other parameters
         self._attached: List[Tuple[str, bytes]] = []  # to the next push
-        self._is_returning = False  # it does so now
         self._place: Optional[_Place] = None  # once the layout has changed
         self._earlier: Optional[Client] = None  # that of the layout before, until the first step of this one
         self._averaging: Dict[str, float] = {}
@@ -157,9 +157,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
 
-    def _take_layout(self, steps_here: bool, before: Optional[FlatModel] = None) -> None:
+    def _take_layout(self, steps_here: bool) -> None:
         """Describes the model and the optimizer as they are now, for the server."""
-        gone = set() if before is None else {one for group in self._trained for one, _ in group}
+        gone = {one for group in self._trained for one, _ in group}  # of the layout before, if there was one
         parameters = _named_parameters(self._inner, self._model, bool(self._embeddings), gone)
         statistics = [] if self._model is None else named_statistics(self._model)
         self._flat = FlatModel(parameters, statistics, not self._local_steps, bool(self._embeddings), steps_here)
@@ -604,7 +604,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._bring_state()
             if not awaited:
                 self._layout = self._layout.following(int(self._client.status().step), not place.earlier_launches)
-            self._take_layout(True, self._flat)
+            self._take_layout(True)
             exact = [(member, member.tensor.detach().clone()) for member in self._flat.members
                      if not member.is_parameter or member.tensor.dtype == torch.float64]
             buffers = [(buffer, buffer.detach().clone()) for buffer in self._constants.buffers]
