@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <utility>
+#include <variant>
 
 #include "common/base/error.h"
 #include "worker/connection/call_retry.h"
@@ -30,10 +31,14 @@ bool MayRepeat(const absl::Status& status) {
   return IsCorrupt(status) || IsBlank(status) || IsLost(status);
 }
 
-// By how much the program has changed the learning rate of the parameters in no group.
-double RateFactor(const OptimizerConfig& job, const SharedOptions& changed) {
-  const double first = LearningRateOf(job.options);
-  return first > 0 ? LearningRateOf(OptionsOf(job, changed, 0)) / first : 1;
+// The learning rate that a gradient's effect on the parameters is proportional to; 0 if there is
+// none: the steps of optimizers other than SGD hardly depend on the size of a gradient.
+double RateOf(const PullHeader& held, const OptimizerConfig& job, const SharedOptions& changed) {
+  const auto* const sgd = std::get_if<SgdOptions>(&job.options);
+  if (sgd == nullptr) return 0;
+  const double own = LearningRateOf(OptionsOf(job, changed, 0));  // the program may change it
+  return sgd->learning_rate > 0 ? held.learning_rate * own / sgd->learning_rate
+                                : held.learning_rate;
 }
 
 // Another worker needs this worker's model.
@@ -55,7 +60,7 @@ WorkerRound::WorkerRound(WorkerSession& session, HeldParameters& parameters, Seq
   header_.attachments = std::move(attachments);
   header_.options = std::move(options);
   PullHeader held = session.held();
-  held.learning_rate *= RateFactor(session.request().optimizer, header_.options);
+  held.learning_rate = RateOf(held, session.request().optimizer, header_.options);
   header_.encodings = session.encodings().Begin(sequence, held, session.connection());
 }
 

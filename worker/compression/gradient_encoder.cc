@@ -1,10 +1,18 @@
 #include "worker/compression/gradient_encoder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/encoding/checksum.h"
 
 namespace sluice {
+namespace {
+
+// Of the largest learning rate: the smallest one that residuals are scaled for. Steps at such a
+// rate hardly change the parameters, and what is scaled without a bound becomes infinite.
+constexpr double kLeastRate = 1e-6;
+
+}  // namespace
 
 GradientEncoder::GradientEncoder(const Layout& layout, GradientEncoding encoding,
                                  const std::string& worker, uint32_t servers)
@@ -98,12 +106,13 @@ void GradientEncoder::End(bool counted) {
 
 void GradientEncoder::Follow(double learning_rate) {
   if (learning_rate <= 0) return;
-  const double ratio = learning_rate_ / learning_rate;
-  if (learning_rate_ > 0 && ratio != 1) {
-    const auto factor = static_cast<float>(ratio);
+  largest_rate_ = std::max(largest_rate_, learning_rate);
+  const double rate = std::max(learning_rate, largest_rate_ * kLeastRate);
+  if (learning_rate_ > 0 && rate != learning_rate_) {
+    const auto factor = static_cast<float>(learning_rate_ / rate);
     ForEachEncoder([&](ChunkEncoder& encoder) { encoder.ScaleLeftOver(factor); });
   }
-  learning_rate_ = learning_rate;
+  learning_rate_ = rate;
 }
 
 }  // namespace sluice

@@ -54,8 +54,9 @@ class GradientEncoder {
 
   // Begins push number `push`, of a gradient computed on `step`. A push has the same bytes however
   // often it is sent. `learning_rate` is the rate of the step that the gradient is for, 0 if
-  // unknown. If the rate has changed, the residual is scaled, so that it changes the parameters as
-  // much as it would have at its own rate.
+  // unknown or if a gradient's effect is not proportional to it. If the rate has changed, the
+  // residual is scaled, so that it changes the parameters as much as it would have at its own rate
+  // (a millionth of the largest rate, if the rate is smaller).
   void Begin(Sequence push, Step step, double learning_rate);
 
   // Of a push that starts.
@@ -92,7 +93,8 @@ class GradientEncoder {
   std::vector<std::unique_ptr<StripeEncoder>> encoders_;  // one for each stripe
   std::unique_ptr<ChunkEncoder> whole_;                   // of PlanWhole(); null if it has none
   JoinedParts early_;                                     // of this push
-  double learning_rate_ = 0;
+  double learning_rate_ = 0;                              // that the residual is for; 0: unknown
+  double largest_rate_ = 0;
 };
 
 }  // namespace sluice

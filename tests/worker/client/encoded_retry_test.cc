@@ -204,5 +204,31 @@ TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {
   EXPECT_THAT(client.Leave({}), IsOk());
 }
 
+// Fifty rates, each a tenth of the one before.
+TEST(EncodedPushTest, WhatIsLeftOverStaysFiniteHoweverSmallTheLearningRateIs) {
+  constexpr uint32_t kSmall = 2000;
+  for (const OptimizerOptions& optimizer : AllOptimizers()) {
+    if (WorkersStep(optimizer)) continue;
+    SCOPED_TRACE(OptimizerName(optimizer));
+    ShardOptions options = Sync(1);
+    options.schedule.kind = ScheduleKind::kStep;
+    options.schedule.step_size = 1;
+    options.schedule.gamma = 0.1;
+    ServerWorld world(options, ParametersOnly(kSmall));
+    ParameterClient client(std::make_unique<ShardConnection>(world.shard()),
+                           EncodingOf("top-k:0.001"));
+    Values parameters(kSmall, 0.0f);
+    JoinRequest request = RequestOf(kSmall);
+    request.optimizer.options = optimizer;
+    ASSERT_THAT(client.Join(request, absl::MakeSpan(parameters)), IsOk());
+    const Values gradient(kSmall, 1.0f);
+    for (int push = 0; push < 50; ++push) {
+      ASSERT_THAT(client.PushPull(Share(gradient), 1, absl::nullopt, absl::MakeSpan(parameters)),
+                  IsOk());
+    }
+    EXPECT_THAT(client.Leave({}), IsOk());
+  }
+}
+
 }  // namespace
 }  // namespace sluice
