@@ -92,7 +92,8 @@ void FinishArriving(Chaos& chaos, World& world) {
   }
 }
 
-// One of each worker that is not silent, and enough of them for a start.
+// One of each worker that is not silent, and enough of them for a start: a silent one is lost soon,
+// and before the first step the job waits for another in its place.
 GoodWorkers Gather(const Scenario& scenario, Chaos& chaos, World& world) {
   GoodWorkers workers;
   for (SimulatedProcess* const process : chaos.Alive()) {
@@ -104,12 +105,9 @@ GoodWorkers Gather(const Scenario& scenario, Chaos& chaos, World& world) {
   const uint32_t needed = world.oracle().started() ? 1 : scenario.options.expected_workers;
   for (uint32_t i = 0; i < needed && world.ok(); ++i) {
     const std::string name = absl::StrCat("w", i);
-    const ModelWorker* const known = world.oracle().workers().Named(name);
-    const bool there = known != nullptr && known->alive && known->joined && !known->lost;
-    const bool counts =
-        there || std::any_of(workers.begin(), workers.end(), [&name](const auto& worker) {
-          return worker->process().request.worker == name;
-        });
+    const bool counts = std::any_of(workers.begin(), workers.end(), [&name](const auto& worker) {
+      return worker->process().request.worker == name;
+    });
     if (world.oracle().started() ? !workers.empty() : counts) continue;
     workers.push_back(std::make_unique<GoodWorker>(chaos, world, chaos.NewProcess(i)));
   }
