@@ -39,6 +39,7 @@ struct CommandLine {
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     SetPushes(options.pushes, flags);
     flags.server_flags->on_attachments = options.on_attachments;
+    flags.server_flags->program_optimizer = options.program_optimizer;
     if (options.transforms != nullptr) flags.server_flags->transforms = *options.transforms;
     AddJobFlags(app, flags);
   }

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/attachment.h"
+#include "common/protocol/program_optimizer.h"
 
 namespace sluice {
 
@@ -34,6 +35,9 @@ struct JobOptions {
   uint64_t pushes = 0;  // see SetPushes(); 0: unknown
   // Called on the server with what workers attach to their pushes. Null: nobody reads attachments.
   AttachmentHook on_attachments;
+  // Makes the server's optimizer, where it is to be one of the program's (program_optimizer.h).
+  // Null: the server has Sluice's alone. A job with several servers has it for none.
+  ProgramOptimizerFactory program_optimizer;
   // The transforms of encodings, if the program adds its own (common/encoding/README.md). Null:
   // Sluice's own. Only the calls below read it.
   const TransformRegistry* transforms = nullptr;

@@ -72,9 +72,10 @@ absl::Status CheckTables(const OptimizerConfig& config) {
   return absl::OkStatus();
 }
 
-// LAMB needs the norm of a whole tensor, and a worker that steps itself has no rows.
+// LAMB and a program's optimizer need whole tensors, and a worker that steps itself has no rows.
 absl::Status CheckWorksOnRows(const OptimizerOptions& options, absl::string_view table) {
-  if (!std::holds_alternative<LambOptions>(options) && !WorkersStep(options)) {
+  if (!std::holds_alternative<LambOptions>(options) && !WorkersStep(options) &&
+      !IsOfProgram(options)) {
     return absl::OkStatus();
   }
   return MakeError(

@@ -92,6 +92,8 @@ inline constexpr OptionInfo kAlpha = {"alpha", OptionDomain::kUpToOne,
                                       "decay of the mean squared gradient"};
 inline constexpr OptionInfo kCentered = {"centered", OptionDomain::kSwitch,
                                          "divide by the standard deviation"};
+inline constexpr OptionInfo kKindCrc32 = {"kind_crc32", OptionDomain::kCount,
+                                          "checksum of the optimizer's class and other options"};
 inline constexpr OptionInfo kMovingRate = {"moving_rate", OptionDomain::kRate,
                                            "share of the way to the workers' mean"};
 inline constexpr OptionInfo kLocalSteps = {"local_steps", OptionDomain::kCount,

@@ -110,6 +110,10 @@ bool WorkersStep(const OptimizerOptions& options) {
   return std::holds_alternative<AveragingOptions>(options) || PublishesGradients(options);
 }
 
+bool IsOfProgram(const OptimizerOptions& options) {
+  return std::holds_alternative<ProgramOptions>(options);
+}
+
 double LearningRateOf(const OptimizerOptions& options) {
   return std::visit(
       [](const auto& own) -> double {

@@ -44,6 +44,9 @@ bool PublishesGradients(const OptimizerOptions& options);
 // Whether the workers step with optimizers of their own: averaging, and the mean gradient.
 bool WorkersStep(const OptimizerOptions& options);
 
+// Whether it is the program's own, which only some servers have.
+bool IsOfProgram(const OptimizerOptions& options);
+
 // 0 if WorkersStep(): they have the learning rate.
 double LearningRateOf(const OptimizerOptions& options);
 

@@ -132,6 +132,19 @@ struct MeanGradientOptions {
   std::vector<SlotInfo> slots() const { return {}; }
 };
 
+// An optimizer of the program that runs the server (program_optimizer.h). Its
+// state has no slots that are known here.
+struct ProgramOptions {
+  static constexpr OptimizerNames kNames = {"program", "the program's optimizer"};
+  double learning_rate = 1e-3;
+  uint32_t kind_crc32 = 1;  // of its class and its other options, as the programs compute it
+
+  std::vector<OptionRef> options() {
+    return {{option::kLearningRate, &learning_rate}, {option::kKindCrc32, &kind_crc32}};
+  }
+  std::vector<SlotInfo> slots() const { return {}; }
+};
+
 // Periodic and elastic averaging. A worker takes `local_steps` steps with an optimizer of its own,
 // then pushes its parameters. A step of the server moves its parameters towards the mean of these,
 // with a momentum of its own ("outer" in the words of Douillard et al. 2023, DiLoCo).
@@ -153,7 +166,7 @@ struct AveragingOptions {
 
 using OptimizerOptions =
     std::variant<SgdOptions, AdamOptions, AdamWOptions, AdagradOptions, RmsPropOptions, LambOptions,
-                 MeanGradientOptions, AveragingOptions>;
+                 MeanGradientOptions, AveragingOptions, ProgramOptions>;
 
 }  // namespace sluice
 

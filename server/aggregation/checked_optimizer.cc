@@ -58,12 +58,15 @@ uint64_t Combined(const std::vector<uint64_t>& checksums) {
 
 CheckedOptimizer::CheckedOptimizer(const Layout& layout, uint64_t unit,
                                    const OptimizerConfig& config, Accumulator& sum,
-                                   Parallel& parallel)
-    : group_runs_(Joined(RangeRuns(layout, config))),
-      parallel_(parallel),
-      sum_(sum),
-      optimizer_(MakeOptimizer(config, layout.size())),
-      bad_(kNone) {
+                                   Parallel& parallel, std::unique_ptr<ProgramOptimizer> program)
+    : group_runs_(Joined(RangeRuns(layout, config))), parallel_(parallel), sum_(sum), bad_(kNone) {
+  if (program != nullptr) {
+    auto whole = std::make_unique<WholeOptimizer>(std::move(program), layout.size());
+    whole_ = whole.get();
+    optimizer_ = std::move(whole);
+  } else {
+    optimizer_ = MakeOptimizer(config, layout.size());
+  }
   const bool scales = std::holds_alternative<LambOptions>(config.options);
   if (scales) trust_.emplace(RangeRuns(layout, config), unit);
 }
@@ -73,6 +76,7 @@ void CheckedOptimizer::Begin(VectorStep step) {
   step_.optimizer.number = steps_ + 1;
   rates_are_sure_ = true;
   bad_ = kNone;
+  failure_ = absl::OkStatus();
   optimizer_->Begin(step_.optimizer);
   const double bound = step_.last.has_value() ? sum_.BoundWith(*step_.last) : sum_.bound();
   bounds_.Begin(*optimizer_, bound, step_.optimizer.divisor,
@@ -114,7 +118,23 @@ void CheckedOptimizer::AddLastIfForeign() {
   step_.last.reset();
 }
 
+void CheckedOptimizer::StepWhole() {
+  AddLastIfForeign();
+  const absl::Span<float> gradient = whole_->gradient();
+  const absl::Span<float> parameters = whole_->parameters();
+  ForParts(parallel_, gradient.size(), [&](size_t, uint64_t begin, uint64_t end) {
+    const absl::Span<float> part = gradient.subspan(begin, end - begin);
+    sum_.SumWith(step_.last, begin, part);
+    DivideTo(part, step_.optimizer.divisor, part);
+    CopyTo(AsPiece(step_.current.subspan(begin, end - begin)),
+           parameters.subspan(begin, end - begin));
+  });
+  failure_ = whole_->Step();
+  if (!failure_.ok()) Note(0);
+}
+
 absl::optional<uint64_t> CheckedOptimizer::Foresee() {
+  if (whole_ != nullptr) StepWhole();
   if (!IsSure() && bad_ == kNone) {
     AddLastIfForeign();
     ForEachPartOf(nullptr, [this](uint64_t begin, uint64_t end) { TryPart(begin, end); });
@@ -127,6 +147,7 @@ absl::optional<uint64_t> CheckedOptimizer::bad() const {
 }
 
 void CheckedOptimizer::Make(const WriteProgress& progress, uint64_t* checksum) {
+  if (whole_ != nullptr) whole_->Commit();
   std::vector<uint64_t> checksums(checksum == nullptr ? 0 : PartsOf(step_.next.size()));
   ForEachPartOf(progress, [&](uint64_t begin, uint64_t end) {
     MakePart(begin, end, absl::MakeSpan(checksums));

@@ -5,7 +5,8 @@
 // not made, and the optimizer's state, which a step updates in place, stays as it was. Bounds tell
 // beforehand that nearly all steps are finite (StepBounds). Others are tried first: all numbers are
 // made, checked and thrown away, block by block in the first-level cache. With LAMB, the pass that
-// measures the norms is the try.
+// measures the norms is the try. An optimizer of the program makes its whole step beforehand, in
+// memory of its own.
 //
 // StripeExecutor owns one. Large vectors are cut into fixed parts that several threads work on, so
 // the number of threads never changes a bit of the result.
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/parallel.h"
@@ -31,6 +33,7 @@
 #include "server/optimizers/group_runs.h"
 #include "server/optimizers/optimizer.h"
 #include "server/optimizers/trust_ratios.h"
+#include "server/optimizers/whole_optimizer.h"
 
 namespace sluice {
 
@@ -52,9 +55,11 @@ struct VectorStep {
 class CheckedOptimizer {
  public:
   // `layout` is that of the stripe, `unit` is Stripes::unit(). `config` is valid and fits the
-  // layout. `sum` and `parallel` outlive it.
+  // layout. `program` makes the steps of ProgramOptions, and is null for others. `sum` and
+  // `parallel` outlive it.
   CheckedOptimizer(const Layout& layout, uint64_t unit, const OptimizerConfig& config,
-                   Accumulator& sum, Parallel& parallel);
+                   Accumulator& sum, Parallel& parallel,
+                   std::unique_ptr<ProgramOptimizer> program = nullptr);
 
   // Begins a step. One that was not made is forgotten.
   void Begin(VectorStep step);
@@ -69,6 +74,9 @@ class CheckedOptimizer {
   // have found already, or nothing. It may move the step's last gradient into the sum.
   absl::optional<uint64_t> Foresee();
   absl::optional<uint64_t> bad() const;
+  // Why the program's optimizer has not made the step; then bad() is 0. OK if it has, or if there
+  // is none.
+  const absl::Status& failure() const { return failure_; }
 
   // Makes the next parameters, and updates the slots, if bad() is absent. The optimizer updates
   // PARAMETER ranges; STATISTIC ranges become the mean of the pushed values, or go on as running
@@ -91,6 +99,8 @@ class CheckedOptimizer {
   bool IsSure() const;
   double LargestKept() const;
   void AddLastIfForeign();
+  // Makes the step of the program's optimizer, in its own memory.
+  void StepWhole();
   // Calls part(begin, end) for each part of the vector, on several threads.
   void ForEachPartOf(const WriteProgress& progress,
                      absl::FunctionRef<void(uint64_t begin, uint64_t end)> part);
@@ -106,7 +116,8 @@ class CheckedOptimizer {
   const std::vector<GroupRun> group_runs_;
   Parallel& parallel_;
   Accumulator& sum_;
-  const std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
+  WholeOptimizer* whole_ = nullptr;  // optimizer_, if it is the program's
   StepBounds bounds_;
   absl::optional<TrustRatios> trust_;  // only for LAMB: scales the optimizer's updates
   uint64_t steps_ = 0;
@@ -114,6 +125,7 @@ class CheckedOptimizer {
   VectorStep step_;
   bool rates_are_sure_ = true;  // of LAMB
   std::atomic<uint64_t> bad_;   // the first element that is not finite; kNone
+  absl::Status failure_;
 };
 
 }  // namespace sluice

@@ -21,13 +21,14 @@ absl::optional<BadNumber> FirstBad(const std::vector<StripeReport>& reports) {
   absl::optional<uint64_t> first;
   absl::optional<BadRow> first_row;
   for (const StripeReport& report : reports) {
+    if (!report.failure.ok()) return BadNumber{0, absl::nullopt, report.failure};
     if (report.bad.has_value()) first = std::min(first.value_or(*report.bad), *report.bad);
     if (report.bad_row.has_value()) {
       first_row = std::min(first_row.value_or(*report.bad_row), *report.bad_row);
     }
   }
-  if (first.has_value()) return BadNumber{*first, absl::nullopt};
-  if (first_row.has_value()) return BadNumber{0, first_row};
+  if (first.has_value()) return BadNumber{*first, absl::nullopt, absl::OkStatus()};
+  if (first_row.has_value()) return BadNumber{0, first_row, absl::OkStatus()};
   return absl::nullopt;
 }
 

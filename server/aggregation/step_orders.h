@@ -17,6 +17,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "common/tensor/running_means.h"
 #include "common/tensor/table_spec.h"
@@ -39,6 +40,7 @@ struct BadRow {
 struct BadNumber {
   uint64_t element = 0;        // of the vector
   absl::optional<BadRow> row;  // if present, the row, and no element
+  absl::Status failure;  // not OK: the program's optimizer has failed so, and no element is bad
 };
 
 struct StepOrder {
@@ -67,6 +69,7 @@ struct StripeReport {
   std::vector<TrustSquares> updates;  // kPrepare: see TrustRatios::Measure()
   // kPrepare, kScale: the first element of the whole vector that would not be finite.
   absl::optional<uint64_t> bad;
+  absl::Status failure;            // kPrepare: see BadNumber; not between servers
   absl::optional<BadRow> bad_row;  // kPrepare: the first row that would not be finite
   std::vector<float> sample;       // kSample, kMake, kCopy: see ParameterSample::Read()
   std::vector<uint32_t> digests;   // kDigest: zlib's CRC-32 of the bytes of each unit

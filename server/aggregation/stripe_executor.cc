@@ -23,7 +23,8 @@ std::vector<size_t> RangeIndexes(const Layout& layout, const Stripes& stripes, u
 }  // namespace
 
 StripeExecutor::StripeExecutor(const Layout& layout, const OptimizerConfig& optimizer,
-                               const Stripes& stripes, uint32_t stripe, Parallel& parallel)
+                               const Stripes& stripes, uint32_t stripe, Parallel& parallel,
+                               std::unique_ptr<ProgramOptimizer> program)
     : stripes_(stripes),
       stripe_(stripe),
       layout_(layout.OfStripe(stripes, stripe)),
@@ -32,7 +33,7 @@ StripeExecutor::StripeExecutor(const Layout& layout, const OptimizerConfig& opti
       sample_(layout, stripes),
       parallel_(parallel),
       sum_(layout_),
-      optimizer_(layout_, stripes.unit(), optimizer, sum_, parallel) {}
+      optimizer_(layout_, stripes.unit(), optimizer, sum_, parallel, std::move(program)) {}
 
 StripeReport StripeExecutor::Carry(const StepOrder& order, const StepVectors& vectors) {
   StripeReport report;
@@ -111,6 +112,7 @@ StripeReport StripeExecutor::Prepare(const StepOrder& order, const StepVectors& 
     report.bad = InVector(optimizer_.bad());
   } else {
     report.bad = InVector(optimizer_.Foresee());
+    report.failure = optimizer_.failure();
   }
   return report;
 }

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -44,9 +45,10 @@ struct StepVectors {
 class StripeExecutor {
  public:
   // Of that stripe of the vector. `layout` is that of the whole vector. `optimizer` is valid and
-  // fits it. `parallel` outlives the object.
+  // fits it; `program` is as for CheckedOptimizer. `parallel` outlives the object.
   StripeExecutor(const Layout& layout, const OptimizerConfig& optimizer, const Stripes& stripes,
-                 uint32_t stripe, Parallel& parallel);
+                 uint32_t stripe, Parallel& parallel,
+                 std::unique_ptr<ProgramOptimizer> program = nullptr);
 
   // The sum of the step lies in StepVectors::next, since nobody needs it after the step. Without
   // effect once a gradient was added. Carry() calls it, too.

@@ -162,7 +162,8 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
                      "workers that average parameters apply their own optimizers, but this server "
                      "was started with a clip norm; start it without");
   }
-  return CheckFits(request.optimizer, request.layout);
+  const absl::Status has = CheckHasProgram(options_, request.optimizer);
+  return has.ok() ? CheckFits(request.optimizer, request.layout) : has;
 }
 
 void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {

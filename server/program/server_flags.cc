@@ -226,6 +226,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
   options.files = flags.files;
   options.transforms = flags.transforms;
   options.shard.on_attachments = flags.on_attachments;
+  if (servers == 1) options.shard.program_optimizer = flags.program_optimizer;
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
   options.table_directory = flags.table_dir;

@@ -53,6 +53,7 @@ struct ServerFlags {
   bool wait_for_more = false;
   uint32_t max_restarts = 0;                           // under mpirun; see launch.h
   AttachmentHook on_attachments;                       // no flag: the program sets it
+  ProgramOptimizerFactory program_optimizer;           // no flag: likewise
   FileSystem* files = &RealFileSystem();               // no flag
   TransformRegistry transforms = BuiltinTransforms();  // no flag; a worker uses them too
 };

@@ -31,10 +31,11 @@ std::vector<std::vector<std::string>> RowSlotNames(const OptimizerConfig& config
 
 ModelExecutor::ModelExecutor(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer,
                              const Stripes& stripes, uint32_t stripe,
-                             const TableMemory& table_memory, Parallel& parallel)
+                             const TableMemory& table_memory, Parallel& parallel,
+                             std::unique_ptr<ProgramOptimizer> program)
     : layout_(std::move(layout)),
       row_slots_(RowSlotNames(optimizer, *layout_)),
-      stripe_(*layout_, optimizer, stripes, stripe, parallel) {
+      stripe_(*layout_, optimizer, stripes, stripe, parallel, std::move(program)) {
   if (layout_->tables().empty()) return;
   tables_ = std::make_shared<RowTables>(layout_, optimizer, RowPlace{stripe, stripes.count()},
                                         table_memory, parallel);

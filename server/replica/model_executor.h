@@ -39,10 +39,11 @@ struct SnapshotPair {
 class ModelExecutor {
  public:
   // Of that stripe, and of the buckets of its server. `layout` is that of the whole model;
-  // `optimizer` is valid and fits it. `parallel` outlives the object.
+  // `optimizer` is valid and fits it; `program` is as for CheckedOptimizer. `parallel` outlives the
+  // object.
   ModelExecutor(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer,
                 const Stripes& stripes, uint32_t stripe, const TableMemory& table_memory,
-                Parallel& parallel);
+                Parallel& parallel, std::unique_ptr<ProgramOptimizer> program = nullptr);
 
   // Begins with these rows at that step; null: there are none yet. SavedRows' errors, and DATA_LOSS
   // if a row has another size.

@@ -51,7 +51,8 @@ ServerStripe::ServerStripe(SnapshotMemory memory, Parallel& parallel, TableMemor
     : memory_(memory), parallel_(parallel), table_memory_(std::move(table_memory)) {}
 
 void ServerStripe::Open(const std::shared_ptr<const Layout>& layout,
-                        const OptimizerConfig& optimizer, StripePlace place) {
+                        const OptimizerConfig& optimizer, StripePlace place,
+                        std::unique_ptr<ProgramOptimizer> program) {
   const Stripes stripes(layout->size(), place.stripes);
   absl::MutexLock lock(&mu_);
   place_ = place;
@@ -61,7 +62,7 @@ void ServerStripe::Open(const std::shared_ptr<const Layout>& layout,
                 : std::make_shared<const Layout>(layout->OfStripe(stripes, place.stripe));
   snapshots_ = std::make_unique<SnapshotStore>(layout_->size(), memory_);
   model_ = std::make_unique<ModelExecutor>(layout, optimizer, stripes, place.stripe, table_memory_,
-                                           parallel_);
+                                           parallel_, std::move(program));
 }
 
 // ---- Pushes ----

@@ -43,9 +43,9 @@ class ServerStripe {
 
   // Makes room for that stripe of the model. Once, before all other methods except SetJournal(),
   // latest(), layout(), tables() and rows(). `layout` is that of the whole vector; `optimizer` is
-  // valid and fits it.
+  // valid and fits it; `program` makes the steps of ProgramOptions, and is null for others.
   void Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer,
-            StripePlace place);
+            StripePlace place, std::unique_ptr<ProgramOptimizer> program = nullptr);
 
   // ---- Pushes
 

@@ -51,7 +51,8 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     const bool ended = job_.coordinator.roster().ended_before();
     welcome = job_.coordinator.membership().Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && stripe().layout() == nullptr) {
-      steps_.Open(job_.coordinator.roster().layout(), *job_.coordinator.roster().optimizer());
+      steps_.Open(job_.coordinator.roster().layout(), *job_.coordinator.roster().optimizer(),
+                  options_.program_optimizer);
       const StalenessRules& rules = job_.coordinator.settings().rules();
       LOG_IF(INFO, rules.any()) << "rules for stale gradients: " << rules.ToString();
     }

@@ -18,8 +18,13 @@ std::string NameOf(const BadNumber& bad, const Layout& layout) {
   return absl::StrCat("row ", bad.row->id, " of ", layout.tables()[bad.row->table].name);
 }
 
-absl::Status WouldNotBeFinite(const Layout& layout, const BadNumber& bad, Step step,
-                              uint32_t gradients) {
+absl::Status WhyNotMade(const Layout& layout, const BadNumber& bad, Step step, uint32_t gradients) {
+  if (!bad.failure.ok()) {
+    return MakeError(
+        Reason::kNotFinite,
+        absl::StrCat("the program's optimizer has not made step ", step.value(), ": ",
+                     bad.failure.message(), "; it is made without its ", gradients, " gradients"));
+  }
   return MakeError(
       Reason::kNotFinite,
       absl::StrCat("step ", step.value(), " would make ", NameOf(bad, layout),
@@ -45,11 +50,13 @@ void StepLoop::SetJournal(StepJournal* journal) {
   stripe_.SetJournal(journal);
 }
 
-void StepLoop::Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer) {
+void StepLoop::Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer,
+                    const ProgramOptimizerFactory& program) {
   job_.mu.AssertHeld();
   const uint32_t servers = job_.others.replicas();
   director_ = std::make_unique<StepDirector>(*layout, optimizer, Stripes(layout->size(), servers));
-  stripe_.Open(layout, optimizer, {0, servers});
+  stripe_.Open(layout, optimizer, {0, servers},
+               IsOfProgram(optimizer.options) ? program(*layout, optimizer) : nullptr);
   job_.others.Send(sluice::OpenModel{layout, optimizer});
 }
 
@@ -224,7 +231,7 @@ void StepLoop::LeaveOut(const BadNumber& bad, Step step) {
   absl::Status why;
   {
     CompletingLock lock(&job_.mu);
-    why = WouldNotBeFinite(*job_.coordinator.roster().layout(), bad, step, director_->gradients());
+    why = WhyNotMade(*job_.coordinator.roster().layout(), bad, step, director_->gradients());
     job_.coordinator.LeaveOut(why, lock.completions());
   }
   LOG_EVERY_N(WARNING, 100) << why.message();

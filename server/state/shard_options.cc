@@ -21,4 +21,14 @@ absl::Status Guards::Validate() const {
   return clip.ok() ? CheckNorm("max_push_norm", max_push_norm) : clip;
 }
 
+absl::Status CheckHasProgram(const ShardOptions& options, const OptimizerConfig& optimizer) {
+  if (!IsOfProgram(optimizer.options) || options.program_optimizer != nullptr) {
+    return absl::OkStatus();
+  }
+  return MakeError(Reason::kBadOptimizer,
+                   "the optimizer is one of a program, and the program of this server has none; in "
+                   "Python, call sluice.start(server_optimizer=…) in all processes, with one "
+                   "server, or let the workers step in sync mode (where=\"worker\")");
+}
+
 }  // namespace sluice

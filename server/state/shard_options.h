@@ -15,6 +15,7 @@
 #include "common/protocol/attachment.h"
 #include "common/protocol/consistency.h"
 #include "common/protocol/learning_rate_schedule.h"
+#include "common/protocol/program_optimizer.h"
 #include "common/tensor/layout.h"
 #include "server/policy/divergence.h"
 #include "server/snapshots/snapshot_store.h"
@@ -88,8 +89,14 @@ struct ShardOptions {
   uint64_t most_row_bytes = uint64_t{64} << 20;
   TableMemory table_memory;       // on this server
   AttachmentHook on_attachments;  // may be null
-  SpanListener on_span;           // may be null; hears how long the parts of the work take
+  // Makes the optimizer of a model whose workers ask for one of the program's; null: they are
+  // refused. Only where one server has the whole vector.
+  ProgramOptimizerFactory program_optimizer;
+  SpanListener on_span;  // may be null; hears how long the parts of the work take
 };
+
+// BAD_OPTIMIZER if the optimizer is one of the program's, and the options have none.
+absl::Status CheckHasProgram(const ShardOptions& options, const OptimizerConfig& optimizer);
 
 }  // namespace sluice
 

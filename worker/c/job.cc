@@ -17,6 +17,7 @@
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/launch/failure.h"
+#include "worker/c/server_optimizer.h"
 #include "worker/data/sampler.h"
 #include "worker/job_flags.h"
 
@@ -73,6 +74,11 @@ LastError& LastErrorOfThisThread() {
   return error;
 }
 
+ProgramOptimizerFactory& ServerOptimizer() {
+  static auto* const factory = new ProgramOptimizerFactory();
+  return *factory;
+}
+
 absl::Status StartJob(bool takes_all_flags, int* argc, char** argv, sluice_job** job) {
   if (*argc < 1) {
     return absl::InvalidArgumentError(
@@ -85,6 +91,7 @@ absl::Status StartJob(bool takes_all_flags, int* argc, char** argv, sluice_job**
   }
   JobOptions options;
   options.takes_all_flags = takes_all_flags;
+  options.program_optimizer = ServerOptimizer();
   options.refuses_server_flags = false;  // a program's own settings may be among them (Python's)
   absl::StatusOr<Job> started = Job::TryStart(argc, &argv, options);
   if (!started.ok()) return started.status();
@@ -142,6 +149,10 @@ int sluice_report_error(const char* program) {
     return 0;
   }
   return sluice::ReportFailure(program, last);
+}
+
+void sluice_set_server_optimizer(const sluice_server_optimizer* optimizer) {
+  sluice::ServerOptimizer() = sluice::FactoryOf(*optimizer);
 }
 
 sluice_code sluice_start(int* argc, char** argv, sluice_job** job) {

@@ -224,12 +224,62 @@ typedef struct {
 } sluice_group;
 
 typedef struct {
-  const char* name; /* sgd, adam, adamw, adagrad, rmsprop, lamb, averaging or mean_gradient */
+  const char*
+      name; /* sgd, adam, adamw, adagrad, rmsprop, lamb, averaging, mean_gradient, program */
   const sluice_option* options;
   size_t option_count;
   const sluice_group* groups;
   size_t group_count;
 } sluice_optimizer;
+
+/* ---- The server's optimizer ----
+ *
+ * In the mode async, and in all others, the server can step with an optimizer that the program
+ * brings. The workers name it in sluice_client_create(): the optimizer "program", with the options
+ * "learning_rate" and "kind_crc32", in groups, too: a checksum, at least 1, by which open() may see
+ * that it makes what the workers mean. A job with several servers cannot have one. */
+
+/* A tensor of the model, and its place in the vector. */
+typedef struct {
+  sluice_tensor tensor;
+  uint64_t offset;     /* of its first element */
+  uint32_t group;      /* whose learning rate it has */
+  uint32_t kind_crc32; /* that the workers have given for that group */
+} sluice_server_tensor;
+
+typedef struct {
+  uint64_t number;              /* the optimizer's first step is 1 */
+  const double* learning_rates; /* of the parameters in no group, then of each group */
+  size_t learning_rate_count;
+  float* parameters; /* become the next ones; statistics are the server's */
+  float* gradient;   /* the mean; the step may change it */
+  size_t size;       /* elements of both */
+  float* state;      /* 0 before the first step; saved in checkpoints */
+  size_t state_size;
+} sluice_server_step;
+
+/* Bytes for why a function failed, with the 0 at the end. */
+enum { SLUICE_OPTIMIZER_ERROR = 1024 };
+
+/* The functions of an optimizer. Threads of the server call them; those of one optimizer are called
+ * one at a time. */
+typedef struct {
+  void* context;
+  /* Makes the optimizer of a model, and sets how many floats of state it has. NULL if it cannot:
+   * then `error` says why, and each step fails with that. The tensors are gone when this
+   * returns. */
+  void* (*open)(void* context, const sluice_server_tensor* tensors, size_t count,
+                uint64_t* state_size, char* error);
+  /* Makes a step, and returns 0. On another number the step is not made, and `error` says why. The
+   * memory is the same in all steps of an optimizer. The result depends on nothing but what `step`
+   * has: a step may be forgotten, and made anew; after a restart the journal's are made again. */
+  int (*step)(void* optimizer, const sluice_server_step* step, char* error);
+  void (*close)(void* optimizer);
+} sluice_server_optimizer;
+
+/* Before sluice_start(), in all processes of the launch. The functions stay valid until the process
+ * ends. */
+SLUICE_API void sluice_set_server_optimizer(const sluice_server_optimizer* optimizer);
 
 /* Memory for a gradient, which a server on the same node reads there. The floats are 0 at first.
  * NULL if there is not so much memory. */

@@ -25,7 +25,7 @@ std::string FlagName(absl::string_view option) {
 std::vector<OptimizerOptions> Choices() {
   std::vector<OptimizerOptions> choices;
   for (const OptimizerOptions& options : AllOptimizers()) {
-    if (!WorkersStep(options)) choices.push_back(options);
+    if (!WorkersStep(options) && !IsOfProgram(options)) choices.push_back(options);
   }
   return choices;
 }

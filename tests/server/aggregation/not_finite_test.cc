@@ -73,6 +73,7 @@ std::vector<Case> Cases() {
       {"AveragingSlot", outer, -kHuge, {}, {kHuge}},
   };
   for (const OptimizerOptions& options : AllOptimizers()) {
+    if (IsOfProgram(options)) continue;
     cases.push_back({std::string(OptimizerName(options)) + "_sum", options, 1, {}, {kHuge, kHuge}});
   }
   return cases;
@@ -175,6 +176,7 @@ StagedVector ForeignGradient(const std::shared_ptr<Values>& memory) {
 TEST(ForeignMemoryTest, AGradientThatChangesAfterItsCheckCannotMakeAStepInfinite) {
   constexpr uint32_t kLarge = 40000;  // chunks of few elements are copied
   for (const OptimizerOptions& options : AllOptimizers()) {
+    if (IsOfProgram(options)) continue;
     for (const bool on_the_way : {false, true}) {
       Serial serial;
       const Stripes whole(kLarge, 1);

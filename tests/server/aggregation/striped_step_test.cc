@@ -165,6 +165,7 @@ struct Job {
 std::vector<Job> Jobs() {
   std::vector<Job> jobs;
   for (const OptimizerOptions& options : AllOptimizers()) {
+    if (IsOfProgram(options)) continue;
     Job job;
     job.name = std::string(OptimizerName(options)) + std::to_string(jobs.size());
     job.optimizer.options = options;

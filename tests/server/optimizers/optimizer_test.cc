@@ -39,6 +39,7 @@ struct Case {
 std::vector<Case> AllCases() {
   std::vector<Case> valid;
   for (OptimizerOptions known : AllOptimizers()) {
+    if (IsOfProgram(known)) continue;  // ../aggregation/program_optimizer_test.cc
     std::vector<Case> all = {{std::string(OptimizerName(known)), known}};
     const std::vector<OptionRef> options = OptionsOf(known);
     for (size_t i = 0; i < options.size(); ++i) {
@@ -336,6 +337,7 @@ TEST_P(OptimizerTest, AStepThatIsNotFiniteLeavesNothingBehind) {
 // Vectors of this size are written past the caches.
 TEST(OptimizerSlotsTest, AStepThatIsNotFiniteLeavesNothingBehindInALargeVector) {
   for (const OptimizerOptions& options : AllOptimizers()) {
+    if (IsOfProgram(options)) continue;
     ExpectLeavesNothingBehind(options, (1 << 21) + 77);
   }
 }

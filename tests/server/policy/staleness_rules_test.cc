@@ -66,6 +66,7 @@ TEST(StalenessRulesTest, AutoDividesTheMomentumOfAdam) {
 
 TEST(StalenessRulesTest, AutoUsesNoneWithOtherOptimizersThatNormalize) {
   for (const OptimizerOptions& options : AllOptimizers()) {
+    if (IsOfProgram(options)) continue;
     if (std::holds_alternative<SgdOptions>(options)) continue;
     if (WorkersStep(options)) continue;
     if (std::holds_alternative<AdamOptions>(options)) continue;

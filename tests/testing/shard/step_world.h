@@ -60,13 +60,14 @@ class StepWorld {
  public:
   explicit StepWorld(const Layout& layout, absl::optional<double> clip_norm = absl::nullopt,
                      const OptimizerConfig& optimizer = {SgdOptions()},
-                     std::unique_ptr<Parallel> parallel = std::make_unique<Serial>())
+                     std::unique_ptr<Parallel> parallel = std::make_unique<Serial>(),
+                     std::unique_ptr<ProgramOptimizer> program = nullptr)
       : layout_(std::make_shared<const Layout>(layout)),
         parallel_(std::move(parallel)),
         groups_(optimizer.groups.size()),
         clip_norm_(clip_norm),
         director_(layout, optimizer, Stripes(layout.size(), 1)),
-        executor_(layout, optimizer, Stripes(layout.size(), 1), 0, *parallel_),
+        executor_(layout, optimizer, Stripes(layout.size(), 1), 0, *parallel_, std::move(program)),
         parameters_(layout.size()) {}
 
   void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0,

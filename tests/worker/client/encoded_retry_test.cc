@@ -208,7 +208,7 @@ TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {
 TEST(EncodedPushTest, WhatIsLeftOverStaysFiniteHoweverSmallTheLearningRateIs) {
   constexpr uint32_t kSmall = 2000;
   for (const OptimizerOptions& optimizer : AllOptimizers()) {
-    if (WorkersStep(optimizer)) continue;
+    if (WorkersStep(optimizer) || IsOfProgram(optimizer)) continue;
     SCOPED_TRACE(OptimizerName(optimizer));
     ShardOptions options = Sync(1);
     options.schedule.kind = ScheduleKind::kStep;

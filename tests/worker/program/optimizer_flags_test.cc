@@ -34,7 +34,7 @@ void ExpectSame(const OptimizerOptions& expected, const std::vector<std::string>
 TEST(OptimizerFlagsTest, DefaultsAreTheOptimizersOwn) {
   ExpectSame(SgdOptions(), {});
   for (const OptimizerOptions& options : AllOptimizers()) {
-    if (WorkersStep(options)) continue;
+    if (WorkersStep(options) || IsOfProgram(options)) continue;
     ExpectSame(options, {absl::StrCat("--optimizer=", OptimizerName(options))});
   }
 }

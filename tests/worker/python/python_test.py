@@ -28,10 +28,10 @@ IMAGES = [PYTHON, os.path.join(PACKAGE, "examples", "images.py")]
 SCENARIOS = [PYTHON, os.path.join(HERE, "scenarios.py")]
 
 
-def launch(ranks, words):
+def launch(ranks, words, **environment):
     """Runs ranks under mpirun, of which the first serves. Returns what they print."""
     ended = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), *words],
-                           env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=200)
+                           env={**ENVIRONMENT, **environment}, capture_output=True, text=True, check=False, timeout=200)
     return ended
 
 

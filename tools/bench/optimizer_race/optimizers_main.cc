@@ -50,7 +50,7 @@ struct Entry {
 std::vector<Entry> AllEntries() {
   std::vector<Entry> entries;
   for (const OptimizerOptions& options : AllOptimizers()) {
-    if (WorkersStep(options)) continue;
+    if (WorkersStep(options) || IsOfProgram(options)) continue;
     entries.push_back({std::string(OptimizerName(options)), options});
   }
   SgdOptions momentum;

@@ -89,6 +89,27 @@ class SavedRows(ctypes.Structure):
     _fields_ = [("ids", ctypes.c_void_p), ("rows", ctypes.c_void_p), ("count", ctypes.c_size_t), ("width", ctypes.c_uint32)]
 
 
+class ServerTensor(ctypes.Structure):
+    _fields_ = [("tensor", Tensor), ("offset", ctypes.c_uint64), ("group", ctypes.c_uint32), ("kind_crc32", ctypes.c_uint32)]
+
+
+class ServerStep(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_uint64), ("learning_rates", ctypes.POINTER(ctypes.c_double)),
+                ("learning_rate_count", ctypes.c_size_t), ("parameters", ctypes.c_void_p), ("gradient", ctypes.c_void_p),
+                ("size", ctypes.c_size_t), ("state", ctypes.c_void_p), ("state_size", ctypes.c_size_t)]
+
+
+OPTIMIZER_ERROR = 1024  # bytes
+OpenOptimizer = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ServerTensor), ctypes.c_size_t,
+                                 ctypes.POINTER(ctypes.c_uint64), ctypes.c_void_p)
+StepOptimizer = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ServerStep), ctypes.c_void_p)
+CloseOptimizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class ServerOptimizer(ctypes.Structure):
+    _fields_ = [("context", ctypes.c_void_p), ("open", OpenOptimizer), ("step", StepOptimizer), ("close", CloseOptimizer)]
+
+
 SaveModel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p),
                              ctypes.POINTER(ctypes.c_uint64))
 LoadModel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
@@ -99,6 +120,7 @@ _FUNCTIONS = {
     "sluice_error_message": (ctypes.c_char_p, []),
     "sluice_error_reason": (ctypes.c_char_p, []),
     "sluice_report_error": (ctypes.c_int, [ctypes.c_char_p]),
+    "sluice_set_server_optimizer": (None, [ctypes.POINTER(ServerOptimizer)]),
     "sluice_start": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_char_p),
                                       ctypes.POINTER(_HANDLE)]),
     "sluice_start_with_all_flags": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_char_p),

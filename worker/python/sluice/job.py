@@ -17,11 +17,12 @@ from sluice.errors import RemoteError
 if TYPE_CHECKING:
     import torch
     from sluice.exchange import Exchange
+    from sluice.program_optimizer import MakeOptimizer
 
 # Of a flag: True and False switch it on and off, and None leaves it out.
 Setting = Union[str, int, float, bool, "os.PathLike[str]", None]
 
-_state = {"forked": False, "started": False, "used": False}
+_state: Dict[str, Any] = {"forked": False, "started": False, "used": False, "server_optimizer": None}
 
 
 def _after_fork_in_child() -> None:
@@ -34,7 +35,13 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 def forked() -> bool:
     """Whether this process is a fork of one that has used the library."""
-    return _state["forked"]
+    is_fork: bool = _state["forked"]
+    return is_fork
+
+
+def brings_optimizer() -> bool:
+    """Whether this program has a server_optimizer."""
+    return _state["server_optimizer"] is not None
 
 
 def check_not_forked() -> None:
@@ -250,7 +257,8 @@ def _flags_of(settings: Mapping[str, Setting], prefix: str = "--") -> List[str]:
     return flags
 
 
-def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
+def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["MakeOptimizer"] = None,
+          **settings: Setting) -> Job:
     """Takes part in the launch, and returns this process's Job. Called once, from the main thread.
 
     Under mpirun or srun, rank 0 becomes the server, and the other ranks become workers. With --sluice-server=host:port,
@@ -262,6 +270,10 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
         those without the prefix: --mode=async. A flag of your own that has the name of one of Sluice's, such as
         --workers, then never reaches your program. A list of "--name=value" takes the place of sys.argv.
         --sluice-help lists the flags.
+      server_optimizer: makes the optimizer with which the server steps, of a class that Sluice does not have. It is called
+        with the model's parameters, [(name, parameter), …], in the process that serves: an optimizer of torch.optim with
+        the class, options and groups that the workers give DistributedOptimizer. Its state is tensors and numbers, and
+        its step depends on nothing else. For every mode, and for one server.
       **settings: flags by their names, with _ for -: mode="async", push_encoding="int8". The command line overrides
         them.
 
@@ -288,6 +300,10 @@ def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
     _state["used"] = True
     array = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
     count = ctypes.c_int(len(words))
+    if server_optimizer is not None:
+        from sluice.program_optimizer import ServerOptimizer  # pylint: disable=import-outside-toplevel  # of PyTorch
+        _state["server_optimizer"] = ServerOptimizer(server_optimizer)
+        library.sluice_set_server_optimizer(ctypes.byref(_state["server_optimizer"].functions))
     handle = ctypes.c_void_p()
     begin = library.sluice_start if flags is None else library.sluice_start_with_all_flags
     code = begin(ctypes.byref(count), array, ctypes.byref(handle))

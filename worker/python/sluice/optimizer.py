@@ -22,12 +22,12 @@ from sluice.constants import Constants, named_constants
 from sluice.embedding import embeddings_of
 from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
 from sluice.held_model import HeldModel
-from sluice.job import Job, model_name
+from sluice.job import Job, brings_optimizer, model_name
 from sluice.layouts import Layout, latest_layout
 from sluice.model import FlatModel, Named, named_statistics
 from sluice.module_watch import ModuleWatch
 from sluice.overlap import Overlap
-from sluice.server_optimizers import OPTIMIZERS, Groups, ServerOptimizer, groups_of, table_optimizer, why_not_on_server
+from sluice.server_optimizers import Groups, ServerOptimizer, groups_of, name_of, table_optimizer, why_not_on_server
 from sluice.server_state import state_dict_of
 
 _MOST_SAMPLES = 2**32 - 1
@@ -52,9 +52,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
     """Takes the place of a PyTorch optimizer: step() pushes the gradients, and takes the server's parameters.
 
     The training loop stays as it is. The first worker's parameters become the job's first; after that all have the
-    job's. The server steps with SGD, Adam, AdamW, Adagrad and RMSprop, with all their options and parameter groups. With
-    any other optimizer, in sync, the workers step: the server brings the mean of all gradients, and `optimizer` takes
-    the same step with it in each worker.
+    job's. The server steps with SGD, Adam, AdamW, Adagrad and RMSprop, with all their options and parameter groups, and
+    with what sluice.start(server_optimizer=…) brings there. With any other optimizer, in sync, the workers step: the
+    server brings the mean of all gradients, and `optimizer` takes the same step with it in each worker.
 
     Options travel with the gradients: every scheduler of PyTorch works, and every line that changes param_groups. A
     step is made with the options of the worker with the lowest index that contributes to it, so let all workers change
@@ -86,7 +86,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             own statistics.
           name: of the model, if the process trains several, each with an optimizer: name="critic". The server holds each
             as if it had a job of its own. None: the model without a name, which one optimizer of a process may train.
-          where: who steps. "server": one of the five above, just made, which is not stepped itself; the state is the
+          where: who steps. "server": one of those above, just made, which is not stepped itself; the state is the
             server's, which saves it. "worker": each worker, with `optimizer`; only in sync. The program saves the model,
             as in one process. "auto": the server, unless it does not have the optimizer or one of its options, or the
             optimizer has a state that was loaded; then a line in the log says so.
@@ -179,7 +179,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             for options, group in zip(self._told, self._inner.param_groups):
                 options["learning_rate"] = float(group.get("initial_lr", group["lr"]))
             groups, self._numbers = self._groups(parameters)
-            self._chosen = (OPTIMIZERS[type(self._inner)][0], self._told[0], groups)
+            self._chosen = (name_of(self._inner), self._told[0], groups)
 
     def _connect(self, takes_model: bool = False) -> None:
         """Joins the layout's model, and takes the job's parameters; or, with `takes_model`, the model of another worker."""
@@ -711,6 +711,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for place, (number, options) in enumerate(zip(self._numbers, groups_of(self._inner))):
             if number is None or options == self._told[place]:
                 continue
+            if options.get("kind_crc32") != self._told[place].get("kind_crc32"):
+                raise ModelError(f"an option other than lr has changed in param_groups[{place}], and the server steps with the program's "
+                                 f"{type(self._inner).__name__}, which takes only lr from the workers; let them step: where=\"worker\"")
             try:
                 self._client.set_options(number, options)
             except RemoteError as error:
@@ -944,7 +947,7 @@ def _steps_here(where: str, optimizer: torch.optim.Optimizer, job: Job, has_loca
         if where == "server":
             raise ValueError("with local_steps the workers step; leave where out")
         return False
-    why_not = why_not_on_server(optimizer)
+    why_not = why_not_on_server(optimizer, brings_optimizer() or where == "server")
     if where == "server" and why_not:
         raise ModelError(f"{why_not}; give where=\"worker\", or another optimizer")
     if where == "auto" and why_not and job.speaks:

@@ -1,5 +1,6 @@
-"""PyTorch's optimizers that the server has, too, with their options there."""
+"""Which optimizers the server steps with, and their options there."""
 
+import zlib
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
@@ -31,6 +32,8 @@ ServerOptimizer = Tuple[str, Mapping[str, float], Groups]  # its name there, its
 
 def options_of(kind: type, group: Mapping[str, Any]) -> Dict[str, float]:
     """Returns the server's options of an optimizer of PyTorch with these."""
+    if kind not in OPTIMIZERS:
+        return {"learning_rate": float(group.get("lr", 0)), "kind_crc32": kind_crc32(kind, group)}
     name, names = OPTIMIZERS[kind]
     options: Dict[str, float] = {}
     for key, value in group.items():
@@ -51,11 +54,25 @@ def groups_of(optimizer: torch.optim.Optimizer) -> List[Dict[str, float]]:
             for group in optimizer.param_groups]
 
 
-def why_not_on_server(optimizer: torch.optim.Optimizer) -> str:
-    """Returns why the server cannot step with it; empty if it can."""
-    if type(optimizer) not in OPTIMIZERS:
+def name_of(optimizer: torch.optim.Optimizer) -> str:
+    """Returns the server's name of the optimizer: "program" if the program must bring it there."""
+    return OPTIMIZERS[type(optimizer)][0] if type(optimizer) in OPTIMIZERS else "program"
+
+
+def kind_crc32(kind: type, group: Mapping[str, Any]) -> int:
+    """Returns a checksum, at least 1, of an optimizer's class and its options but lr: those of a server and of the workers
+    are to be equal."""
+    told = [f"{key}={value!r}" for key, value in sorted(group.items())
+            if key not in _WITHOUT_MEANING | {"lr"} and isinstance(value, (bool, int, float, str, tuple, list, type(None)))]
+    return max(1, zlib.crc32(" ".join([kind.__qualname__, *told]).encode()))
+
+
+def why_not_on_server(optimizer: torch.optim.Optimizer, program_has_it: bool) -> str:
+    """Returns why the server cannot step with it; empty if it can, perhaps because the program brings it there."""
+    if type(optimizer) not in OPTIMIZERS and not program_has_it:
         names = ", ".join(known.__name__ for known in OPTIMIZERS)
-        return f"{type(optimizer).__name__} has no counterpart on the server, which has {names}"
+        return (f"{type(optimizer).__name__} has no counterpart on the server, which has {names} and what "
+                "sluice.start(server_optimizer=…) brings")
     if _has_stepped(optimizer):
         return "the optimizer has taken steps or was loaded, and the server would not have its state"
     try:

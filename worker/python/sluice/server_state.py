@@ -5,7 +5,10 @@ from typing import Any, Dict, Mapping
 
 import torch
 
+from sluice import memory
 from sluice.model import FlatModel
+from sluice.program_optimizer import OptimizerState
+from sluice.server_optimizers import name_of
 
 # How PyTorch computes, and what its AdamW says of itself: these change no state.
 _WITHOUT_STATE = {"foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"}
@@ -22,6 +25,8 @@ def state_dict_of(optimizer: torch.optim.Optimizer, flat: FlatModel, slots: Mapp
     whole: Dict[str, Any] = optimizer.state_dict()
     if steps == 0:
         return whole
+    if name_of(optimizer) == "program":
+        return _of_program(optimizer, flat, torch.cat([*slots.values(), memory.floats(0)]))
     members = {id(member.tensor): member for member in flat.members}
     for numbered, group in zip(whole["param_groups"], optimizer.param_groups):
         form = _form_of(optimizer, group)
@@ -32,6 +37,22 @@ def state_dict_of(optimizer: torch.optim.Optimizer, flat: FlatModel, slots: Mapp
                        for name, vector in slots.items()}
                 whole["state"][index] = {name: _counted(value, steps) if name == "step" else own.get(name, value)
                                          for name, value in form.items()}
+    return whole
+
+
+def _of_program(optimizer: torch.optim.Optimizer, flat: FlatModel, vector: torch.Tensor) -> Dict[str, Any]:
+    """`vector`: the state as OptimizerState has written it on the server."""
+    trained = {id(member.tensor): torch.nn.Parameter(memory.floats(*member.tensor.shape)) for member in flat.members
+               if member.is_parameter}
+    groups = [{**{name: copy.copy(value) for name, value in group.items() if name in optimizer.defaults},
+               "params": [trained.get(id(one), torch.nn.Parameter(one.detach())) for one in group["params"]]}
+              for group in optimizer.param_groups]
+    kind: Any = type(optimizer)
+    probe = kind(groups)
+    OptimizerState(probe, list(trained.values())).load(vector)
+    whole: Dict[str, Any] = probe.state_dict()
+    for told, group in zip(whole["param_groups"], optimizer.param_groups):
+        told["lr"] = group["lr"]
     return whole
 
 

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""The server steps with an optimizer of the program: sluice.start(server_optimizer=…)."""
+
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "testing")]
+# pylint: disable=wrong-import-position
+import recorded_tests  # noqa: E402
+from python_test import PYTHON, launch  # noqa: E402
+
+PROGRAM = [PYTHON, os.path.join(HERE, "server_optimizer.py")]
+
+
+class ServerOptimizerTest(unittest.TestCase):
+    def play(self, workers, *words, code=0, **environment):
+        ended = launch(workers + 1, [*PROGRAM, *words], **environment)
+        self.assertEqual(ended.returncode, code, ended.stdout + ended.stderr)
+        return ended.stdout
+
+    def test_with_one_worker_in_async_it_equals_one_process_to_the_bit(self):
+        for kind in ("lion", "factored", "muon", "radam", "nadam", "adadelta", "rprop"):
+            with self.subTest(kind):
+                said = self.play(1, "equals_one_process", kind, "--sluice-mode=async")
+                self.assertIn("difference 0.0 state equal", said)
+
+    def test_a_server_that_is_killed_goes_on_with_the_same_bits(self):
+        whole = self.play(1, "equals_one_process", "dying", "--sluice-mode=async")
+        with tempfile.TemporaryDirectory() as folder:
+            killed = self.play(1, "equals_one_process", "dying", "--sluice-mode=async", f"--sluice-checkpoint-dir={folder}/kept",
+                               "--sluice-durability=journal", "--sluice-checkpoint-every=25", "--sluice-max-restarts=1",
+                               DIES_ONCE=os.path.join(folder, "died"))
+            self.assertTrue(os.path.exists(os.path.join(folder, "died")))
+        said = [re.search("^difference.*$", one, re.MULTILINE)[0] for one in (whole, killed)]
+        self.assertEqual(said[0], said[1])
+
+    def test_several_workers_train_with_it_in_every_mode(self):
+        for mode, steps in (("sync", 20), ("backup", 20), ("bounded", 60), ("ssp", 60), ("async", 60)):
+            with self.subTest(mode):
+                said = self.play(3, "trains_together", "radam", f"--sluice-mode={mode}", *(["--sluice-quorum=3"] if mode == "backup" else []))
+                self.assertEqual(said.count("trained"), 3)
+                self.assertGreaterEqual(int(re.search(r"^  steps +(\d+)$", said, re.MULTILINE)[1]), 20 if steps == 20 else 1)
+
+    def test_what_cannot_work_is_told(self):
+        none_has_joined = 3
+        for server, kind, flags, code, text in (
+                ("muon", "lion", (), 0, "server_optimizer has made Muon, and the workers' optimizer has another class"),
+                ("none", "lion", (), none_has_joined, "the program of this server has none"),
+                ("lion", "lion", ("--sluice-servers=2",), none_has_joined, "the program of this server has none"),
+                ("failing", "failing", (), 0, "has not made step 3: ZeroDivisionError: the fourth step; it is made without its 1 gradients")):
+            with self.subTest(text):
+                said = self.play(1 + len(flags), "is_refused", kind, "--sluice-mode=async", *flags, code=code, SERVER_OPTIMIZER=server)
+                self.assertRegex(said, f"(?m)^refused: .*{re.escape(text)}")
+
+    def test_another_option_than_lr_cannot_change(self):
+        self.assertIn("refused", self.play(1, "changes_another_option", "lion", "--sluice-mode=async"))
+
+
+if __name__ == "__main__":
+    recorded_tests.main()
