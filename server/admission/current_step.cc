@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "server/membership/session_queries.h"
+
 namespace sluice {
 
 absl::optional<absl::Time> CurrentStep::HeldUpSince() const {
@@ -50,7 +52,7 @@ std::vector<SessionId> CurrentStep::Delayers() const {
 std::vector<SessionId> CurrentStep::Holders(const StepProgress& progress) const {
   absl::optional<uint64_t> slowest;
   if (settings_.policy().BoundsLead()) slowest = progress.slowest;
-  return roster_.sessions().Holders(slowest);
+  return HoldersOf(number_, roster_.sessions().records(), slowest);
 }
 
 bool CurrentStep::WouldBeginSum(const Rank& rank) const {
@@ -84,7 +86,7 @@ StepState CurrentStep::Describe(const InFlightLimit* in_flight) const {
   state.accumulated = progress.accumulated;
   state.skipped = progress.skipped;
   state.required = settings_.policy().Required(progress);
-  state.contributed = roster_.sessions().Contributors(StepState::kNames);
+  state.contributed = ContributorsTo(number_, roster_.sessions().records(), StepState::kNames);
   const bool awaits = by_clock ? state.since.has_value() : settings_.policy().OncePerStep();
   if (!awaits && progress.members + progress.joining == 0) {
     state.missing = state.absent = progress.absent;  // nobody else is there

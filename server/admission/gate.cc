@@ -118,13 +118,17 @@ PushOutcome Gate::Answer(const SessionRecord& record, const PushHeader& header,
   outcome.incarnation = incarnations_.current();
   // A gradient of another incarnation may have a step that is not reached yet.
   outcome.staleness = judged_at.value() - std::min(judged_at, header.step).value();
-  sessions_.Readmit(record);
   StoredAnswer answer = {outcome, absl::nullopt};
   // Where no step waits for particular workers, a gradient that is left out is part of no step.
   const bool left_out = disposition == Disposition::kSkipped && !policy_.OncePerStep();
   if (disposition != Disposition::kStaleDropped && !left_out) answer.part_of = judged_at;
-  sessions_.Change(record,
-                   [&](SessionRecord& answered) { answered.Remember(header, answer, now); });
+  const uint64_t slowest = sessions_.census().slowest_clock();
+  sessions_.Change(record, [&](SessionRecord& answered) {
+    // Others wait for it again, but not until it has caught up.
+    if (answered.excused) answered.clock = std::max(answered.clock, slowest);
+    answered.excused = false;
+    answered.Remember(header, answer, now);
+  });
   return outcome;
 }
 

@@ -177,7 +177,7 @@ void PushAdmission::LeaveOut(const absl::Status& why, Completions* completions) 
   };
   answers_.FailSome(step.Next(), fails, why, completions);
   gate_.LeaveOut(step_.contributions().accumulated(), refused);
-  roster_.sessions().LeaveOut();
+  roster_.sessions().ChangeAll([step](SessionRecord& record) { record.LeaveOut(step); });
 }
 
 void PushAdmission::FailAll(const absl::Status& why, Completions* completions) {

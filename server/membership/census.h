@@ -29,6 +29,7 @@ class Census {
   // From now on that step is the current one. The cost is that of the workers that were part of the
   // step before, if it is the next one, else that of all.
   void BeginStep(Step step);
+  Step step() const { return step_; }
 
   // The open sessions.
   uint32_t open(SessionRole role) const { return totals_[Place(role)].open; }

@@ -1,6 +1,7 @@
 #include "server/membership/job_lifecycle.h"
 
 #include "common/base/error.h"
+#include "server/membership/session_queries.h"
 
 namespace sluice {
 
@@ -13,7 +14,7 @@ bool JobLifecycle::suspended() const { return draining() && ReasonOf(serving_) =
 
 bool JobLifecycle::AwaitsEnd() const {
   if (end_ == End::kNever || end_ == End::kSaved || draining() || !initialized()) return false;
-  return roster_.IsOver(clock_.Now()) && roster_.sessions().AnyWorkerLeft();
+  return roster_.IsOver(clock_.Now()) && AnyWorkerLeft(roster_.sessions().records());
 }
 
 bool JobLifecycle::BeginsToSaveEnd() {

@@ -1,6 +1,7 @@
 #include "server/membership/roster.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/protocol/optimizer_options.h"
+#include "server/membership/session_queries.h"
 
 namespace sluice {
 namespace {
@@ -19,6 +21,46 @@ constexpr uint64_t kConstantBytesPerElement = 8;
 // How many of the expected workers have no open session and are not done.
 uint32_t CountAbsent(const Census& census, uint32_t done, uint32_t expected) {
   return expected - std::min(expected, census.open(SessionRole::kWorker) + done);
+}
+
+// How many workers have joined in this incarnation and left in good order, and nobody came in their
+// place, by their indexes.
+uint32_t CountDone(const SessionRecords& records) {
+  std::map<uint32_t, const SessionRecord*> latest;
+  for (const auto& [name, record] : records) {
+    if (record.role != SessionRole::kWorker || !record.joined) continue;
+    const SessionRecord*& last = latest.emplace(record.index, &record).first->second;
+    if (last->session < record.session) last = &record;
+  }
+  return static_cast<uint32_t>(std::count_if(latest.begin(), latest.end(), [](const auto& entry) {
+    return entry.second->presence == Presence::kLeft;
+  }));
+}
+
+// Whether workers have joined in this incarnation, all have gone, and none was seen after
+// `deadline`.
+bool AllAreGoneSince(const SessionTable& sessions, absl::Time deadline) {
+  const Census& census = sessions.census();
+  if (census.open(SessionRole::kWorker) > 0 || census.known(SessionRole::kWorker) == 0)
+    return false;
+  return std::all_of(sessions.records().begin(), sessions.records().end(), [&](const auto& entry) {
+    const SessionRecord& record = entry.second;
+    return record.role != SessionRole::kWorker || !record.joined || record.last_seen <= deadline;
+  });
+}
+
+// Whether one of that role MayContinue().
+bool AnyMayContinue(const SessionTable& sessions, SessionRole role, absl::Time now) {
+  if (sessions.census().open(role) > 0) return true;
+  return std::any_of(sessions.records().begin(), sessions.records().end(), [&](const auto& entry) {
+    return entry.second.role == role && entry.second.MayContinue(now);
+  });
+}
+
+// Whether an observer of that name has joined in this incarnation.
+bool HasObserved(const SessionRecords& records, const std::string& observer) {
+  const auto it = records.find(observer);
+  return it != records.end() && it->second.role == SessionRole::kObserver && it->second.joined;
 }
 
 absl::Status NoModelError() {
@@ -86,7 +128,7 @@ absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, Jo
   sessions_.Change(**record, [&](SessionRecord& joined) { joined.listener = std::move(listener); });
   if (!first_join_.has_value()) first_join_ = now;
   if (request.role == SessionRole::kWorker) ended_before_ = false;
-  done_ = sessions_.CountDone();
+  done_ = CountDone(sessions_.records());
   return record;
 }
 
@@ -223,7 +265,7 @@ absl::Status Roster::Leave(SessionId session, absl::Time now, const std::string&
     left.failure = failure;
     left.listener = nullptr;
   });
-  done_ = sessions_.CountDone();
+  done_ = CountDone(sessions_.records());
   return absl::OkStatus();
 }
 
@@ -253,7 +295,7 @@ absl::Status Roster::Ban(const std::string& worker, absl::Time now, Completions*
 }
 
 void Roster::Update(absl::Time now, Completions* completions) {
-  for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
+  for (const SessionId silent : SilentSince(sessions_.records(), now - options_.lease)) {
     Evict(**sessions_.Find(silent), now, completions);
   }
   if (!first_join_.has_value()) {
@@ -269,8 +311,8 @@ void Roster::Update(absl::Time now, Completions* completions) {
   const uint32_t expected = options_.expected_workers;
   const bool complete = census.workers().connected + done_ >= expected;
   const bool came = census.known(SessionRole::kWorker) >= expected;
-  const bool gone = (came && !sessions_.AnyMayContinue(SessionRole::kWorker, now)) ||
-                    (resumes_ && sessions_.AllAreGoneSince(now - options_.lease));
+  const bool gone = (came && !AnyMayContinue(sessions_, SessionRole::kWorker, now)) ||
+                    (resumes_ && AllAreGoneSince(sessions_, now - options_.lease));
   const bool timed_out = !complete && !gone && now - *first_join_ >= StartTimeout();
   started_ = complete || gone || timed_out;
   if (timed_out) late_ = CountAbsent(census, done_, expected);
@@ -291,13 +333,14 @@ bool Roster::IsOver(absl::Time now) const {
   const bool lost = options_.start_timeout == absl::InfiniteDuration() && evicted > 0 &&
                     evicted == sessions_.census().known(SessionRole::kWorker);
   return (started_ || ended_before_ || lost) &&
-         !sessions_.AnyMayContinue(SessionRole::kWorker, now);
+         !AnyMayContinue(sessions_, SessionRole::kWorker, now);
 }
 
 bool Roster::AwaitsObservers(absl::Time now) const {
   return ended_before_ && now < observers_until_ &&
-         !std::all_of(observers_.begin(), observers_.end(),
-                      [this](const std::string& name) { return sessions_.HasObserved(name); });
+         !std::all_of(observers_.begin(), observers_.end(), [this](const std::string& name) {
+           return HasObserved(sessions_.records(), name);
+         });
 }
 
 void Roster::CheckFinished(Step step, absl::Time now, Completions* completions) {
@@ -306,7 +349,7 @@ void Roster::CheckFinished(Step step, absl::Time now, Completions* completions) 
   finished_ = finished;
   has_finished_ = has_finished_ || finished;
   const bool deserted =
-      finished && !sessions_.AnyMayContinue(SessionRole::kObserver, now) && !AwaitsObservers(now);
+      finished && !AnyMayContinue(sessions_, SessionRole::kObserver, now) && !AwaitsObservers(now);
   if (deserted && !deserted_ && owner_) {
     completions->Add([owner = owner_, step] { owner({JobEvent::Kind::kDeserted, step, {}}); });
   }
@@ -345,8 +388,9 @@ void Roster::Describe(ShardStatus* state) const {
 }
 
 void Roster::Announce(const JobEvent& event, Completions* completions) const {
-  for (JobListener& listener : sessions_.Listeners()) {
-    completions->Add([listener = std::move(listener), event] { listener(event); });
+  for (const auto& [name, record] : sessions_.records()) {
+    if (record.presence != Presence::kPresent || !record.listener) continue;
+    completions->Add([listener = record.listener, event] { listener(event); });
   }
   if (owner_) completions->Add([owner = owner_, event] { owner(event); });
 }

@@ -160,7 +160,7 @@ class Roster {
   uint32_t launched_workers_;
   std::vector<std::vector<uint64_t>> earlier_launches_;
   absl::optional<absl::Time> first_join_;
-  uint32_t done_ = 0;  // SessionTable::CountDone(), which walks all records
+  uint32_t done_ = 0;  // CountDone(), which walks all records
   uint32_t late_ = 0;  // CountLate() at the latest Update()
   bool started_ = false;
   bool had_workers_ = false;  // restored workers were open

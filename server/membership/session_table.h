@@ -20,21 +20,14 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
 #include "server/membership/census.h"
 #include "server/state/session_record.h"
-#include "server/state/worker_counts.h"
 
 namespace sluice {
 
-// The facts that decide whether an observer may join under a name.
-struct ObserverPlaces {
-  bool is_workers = false;              // a worker has, or had, that name
-  absl::optional<ProcessNonce> holder;  // of the open session of an observer with that name
-  uint32_t others = 0;                  // open sessions of observers with other names
-};
+using SessionRecords = std::map<std::string, SessionRecord>;  // by name
 
 // Externally synchronized; the roster owns it. Pointers to records are valid until the next Open().
 // Records change only through this class, which counts them.
@@ -53,11 +46,12 @@ class SessionTable {
   absl::StatusOr<const SessionRecord*> Open(const JoinRequest& request, Step active_from,
                                             absl::Time now, bool catches_up = true);
 
-  // Changes a record of this table. `change` must not ask the table.
+  // Change a record of this table, and each of them. `change` must not ask the table.
   void Change(const SessionRecord& record, absl::FunctionRef<void(SessionRecord&)> change);
+  void ChangeAll(absl::FunctionRef<void(SessionRecord&)> change);
 
   // From now on that step is the current one.
-  void BeginStep(Step step);
+  void BeginStep(Step step) { census_.BeginStep(step); }
 
   // The sessions whose records have changed since the last call. One may be named twice.
   std::vector<SessionId> TakeChanged() { return std::exchange(changed_, {}); }
@@ -74,102 +68,42 @@ class SessionTable {
   // The record with that name, or null if it has no open session.
   const SessionRecord* FindAlive(const std::string& worker) const;
 
-  // Whether there is a record of that process.
-  bool Knows(const JoinRequest& request) const;
   // Whether every push of that process that counted is still recorded.
   bool Remembers(const JoinRequest& request) const;
 
-  // Whether the process that joins takes the place of a worker of its name in the current step:
-  // that worker takes part in the step and has not contributed to it, and the process does not ask
-  // for another index (ranks change at the next step).
-  bool TakesOver(const JoinRequest& request) const;
-
-  // Loads the workers of a checkpoint. Before the first Open(). All take part in `step`, and those
-  // whose session was open get a lease to join again.
+  // Loads the workers of a checkpoint, before the first Open(), or those of a journaled step: adds
+  // their answers to those of the same process. All take part in `step`, and those whose session
+  // was open get a lease to join again. `forgot_workers`: see below, of an earlier incarnation.
   void Restore(const std::vector<SessionRecord>& workers, bool forgot_workers, Step step,
                absl::Time now);
   // The launch with that number of workers, not 0, is over. Returns the pushes of each, by index.
   // Removes the records of those that left.
   std::vector<uint64_t> EndLaunch(uint32_t workers);
-  // Loads one worker of a journaled step. Adds its answers to those of the same process.
-  void RestoreWorker(const SessionRecord& worker, Step step, absl::Time now);
   // Whether this incarnation or an earlier one has removed the record of a worker that may return.
   bool forgot_workers() const { return forgot_workers_; }
-  void ForgetWorkers() { forgot_workers_ = true; }
 
-  // The open sessions that were last seen at `deadline` or before.
-  std::vector<SessionId> SilentSince(absl::Time deadline) const;
   // Renews the session's lease: notes that it was seen, if its connection stands. UNKNOWN_SESSION
   // if it is not open.
   absl::Status NoteSeen(SessionId session, absl::Time now);
   // Notes that the session, if it is open, waited for this server from `begin` to `end`.
   void NoteServed(SessionId session, absl::Time begin, absl::Time end);
 
-  // The members of the current step that others wait for: those that have not contributed or, with
-  // `slowest` (ssp), those with that clock.
-  std::vector<SessionId> Holders(absl::optional<uint64_t> slowest) const;
-
-  // Whether a process of that name has contributed to the current step.
-  bool HasContributed(const std::string& worker) const;
-
-  // The first `limit` names of workers that have contributed to it.
-  std::vector<std::string> Contributors(size_t limit) const;
-
-  // Whether a worker has left in good order.
-  bool AnyWorkerLeft() const;
-  // How many workers have joined in this incarnation and left in good order, and nobody came in
-  // their place, by their indexes.
-  uint32_t CountDone() const;
-  // Whether workers have joined in this incarnation, all have gone, and none was seen after
-  // `deadline`.
-  bool AllAreGoneSince(absl::Time deadline) const;
-  // Whether an observer of that name has joined in this incarnation.
-  bool HasObserved(const std::string& observer) const;
-  // The names of the open sessions of observers.
-  std::vector<std::string> Observers() const;
-  // Whether one of that role MayContinue().
-  bool AnyMayContinue(SessionRole role, absl::Time now) const;
+  const SessionRecords& records() const { return records_; }
   const Census& census() const { return census_; }
-  // Ends the excuse of a worker that pushes again. Its clock continues at that of the slowest.
-  void Readmit(const SessionRecord& record);
-  // Sets all clocks to 0.
-  void ResetClocks();
-
-  // All records, in order of name.
-  std::vector<SessionRecord> Records() const;
-  // The first `most` records of workers whose names are greater than `name`, in order of name.
-  std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;
-  ObserverPlaces PlacesFor(const std::string& observer) const;
-  // Calls LeaveOut() of each record for the current step.
-  void LeaveOut();
-  // The records of names that have contributed to the current step, reduced by OnlyOf(), in order
-  // of name. Where another process has taken the name since, the record says so: the earlier one
-  // must not repeat its push to a server that is started again.
-  std::vector<SessionRecord> Parts() const;
-
-  // The listeners of all present sessions.
-  std::vector<JobListener> Listeners() const;
 
  private:
-  SessionRecord SucceedTo(const SessionRecord& earlier);
   const SessionRecord* FindOpen(SessionId session) const;  // null if it ended or was replaced
   void EndSession(const SessionRecord& record);
   static SessionRecord& Edit(const SessionRecord& record);
-  uint64_t SlowestOfOthers(const SessionRecord& record);
-  absl::Status ForgetOneRecord(Step step);
-  std::map<std::string, SessionRecord>::iterator FindForgettable(Step step);
-  std::map<std::string, SessionRecord>::iterator Forget(
-      std::map<std::string, SessionRecord>::iterator gone);
-  absl::Status CheckIndex(const JoinRequest& request) const;
+  SessionRecords::iterator Forget(SessionRecords::const_iterator gone);
 
   const uint32_t max_sessions_;
   const uint32_t launched_;
   bool restored_ = false;
   bool forgot_workers_ = false;
   SessionId last_session_;
-  std::map<std::string, SessionRecord> records_;
+  SessionRecords records_;
   absl::flat_hash_map<SessionId, const SessionRecord*> by_session_;
-  Step step_;  // the current one
   Census census_;
   std::vector<SessionId> changed_;
   uint64_t ended_ = 0;

@@ -183,7 +183,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
 void Coordinator::AdoptSettings(Completions* completions) {
   if (!step_.contributions().empty() || !settings_.Adopt()) return;
   if (roster_.layout() != nullptr) admission_.LimitInFlight();
-  roster_.sessions().ResetClocks();
+  roster_.sessions().ChangeAll([](SessionRecord& record) { record.clock = 0; });
   pulls_.NoteAll();
   roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
                    completions);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/membership/session_queries.h"
+
 namespace sluice {
 
 ShardCheckpoint JobHistory::Checkpoint() const {
@@ -16,20 +18,22 @@ ShardCheckpoint JobHistory::Checkpoint() const {
   checkpoint.learning_rate = job_.settings.learning_rate();
   checkpoint.changed = job_.step.contributions().latest_options().changed;
   checkpoint.schedule = job_.settings.schedule();
+  checkpoint.ended = job_.lifecycle.ends();
+  checkpoint.finished =
+      job_.lifecycle.finished() &&
+      (job_.roster.ended_before() || AnyWorkerLeft(job_.roster.sessions().records()));
   checkpoint.forgot_workers = job_.roster.sessions().forgot_workers();
   checkpoint.launched_workers = job_.roster.launched_workers();
   checkpoint.earlier_launches = job_.roster.earlier_launches();
-  for (const SessionRecord& record : job_.roster.sessions().Records()) {
+  for (const auto& [name, record] : job_.roster.sessions().records()) {
     if (record.role == SessionRole::kWorker) {
       checkpoint.workers.push_back(record.Before(checkpoint.step));
     } else if (record.MayBeRepeated()) {
       checkpoint.forgot_workers = true;
     }
+    const bool observes = record.role == SessionRole::kObserver && record.alive();
+    if (checkpoint.finished && observes) checkpoint.observers.push_back(name);
   }
-  checkpoint.ended = job_.lifecycle.ends();
-  checkpoint.finished = job_.lifecycle.finished() &&
-                        (job_.roster.ended_before() || job_.roster.sessions().AnyWorkerLeft());
-  if (checkpoint.finished) checkpoint.observers = job_.roster.sessions().Observers();
   job_.watch.Describe(&checkpoint);
   return checkpoint;
 }
@@ -55,10 +59,8 @@ void JobHistory::Replay(const StepRecord& record) {
   job_.admission.LimitInFlight();
   job_.step.Restore(record.step);
   job_.step.contributions().RestoreLatest(record.terms.changed);
-  if (record.forgot_workers) job_.roster.sessions().ForgetWorkers();
-  for (const SessionRecord& worker : record.contributors) {
-    job_.roster.sessions().RestoreWorker(worker, record.step, job_.clock.Now());
-  }
+  job_.roster.sessions().Restore(record.contributors, record.forgot_workers, record.step,
+                                 job_.clock.Now());
   job_.roster.ResumeTraining();
 }
 
@@ -88,7 +90,7 @@ StepRecord JobHistory::MakeStepRecord(const StepTerms& terms) const {
   record.terms = terms;
   record.learning_rate = job_.settings.learning_rate();
   record.forgot_workers = job_.roster.sessions().forgot_workers();
-  record.contributors = job_.roster.sessions().Parts();
+  record.contributors = PartsOfStep(job_.roster.sessions().census());
   return record;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/protocol/optimizer_options.h"
+#include "server/membership/session_queries.h"
 #include "server/policy/staleness_rules.h"
 
 namespace sluice {
@@ -45,10 +46,12 @@ absl::StatusOr<Welcome> Membership::Join(const JoinRequest& request, JobListener
   // they join. An observer takes part in no step, so it never has to wait for a boundary.
   const Step now = job_.step.number();
   const bool boundary = job_.step.contributions().empty() && job_.admission.empty();
-  const bool first =
-      !job_.roster.started() && !job_.roster.sessions().HasContributed(request.worker);
+  const SessionRecords& records = job_.roster.sessions().records();
+  const auto earlier = records.find(request.worker);
+  const bool contributed = earlier != records.end() && earlier->second.contributed == now;
+  const bool first = !job_.roster.started() && !contributed;
   const bool at_once = request.role == SessionRole::kObserver || boundary || first ||
-                       job_.roster.sessions().TakesOver(request) ||
+                       TakesOver(request, records, now) ||
                        !job_.settings.policy().JoinsAtStepBoundary();
   Welcome welcome;
   welcome.resumed = job_.roster.sessions().Remembers(request);

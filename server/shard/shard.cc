@@ -210,18 +210,22 @@ ShardStatus Shard::Describe() const {
 }
 
 std::vector<SessionRecord> Shard::Sessions() const {
+  std::vector<SessionRecord> records;
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.roster().sessions().Records();
+  for (const auto& entry : job_.coordinator.roster().sessions().records()) {
+    records.push_back(entry.second);
+  }
+  return records;
 }
 
 std::vector<SessionRecord> Shard::WorkersAfter(const std::string& name, size_t most) const {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.roster().sessions().WorkersAfter(name, most);
+  return sluice::WorkersAfter(name, job_.coordinator.roster().sessions().records(), most);
 }
 
 ObserverPlaces Shard::PlacesFor(const std::string& observer) const {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.roster().sessions().PlacesFor(observer);
+  return sluice::PlacesFor(observer, job_.coordinator.roster().sessions().records());
 }
 
 Results Shard::results() const {

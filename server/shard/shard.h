@@ -41,6 +41,7 @@
 #include "common/protocol/protocol_types.h"
 #include "common/trace/trace.h"
 #include "server/admission/draining.h"
+#include "server/membership/session_queries.h"
 #include "server/replica/executors.h"
 #include "server/replica/parameter_store.h"
 #include "server/replica/replica_commands.h"

@@ -120,6 +120,27 @@ absl::StatusOr<PushOutcome> AnswerOf(const Gate::Verdict& verdict) {
   return **verdict;
 }
 
+// "w" has that clock, and another worker the clock 5. Returns the clock of "w" after a push.
+uint64_t ClockAfterPush(uint64_t clock, bool excused) {
+  GateWorld world(Ssp(9));
+  const SessionId w = world.session;
+  world.Join("x", 2);
+  world.Set(&SessionRecord::clock, 5);
+  world.session = w;
+  world.Set(&SessionRecord::clock, clock);
+  world.Set(&SessionRecord::excused, excused);
+  EXPECT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
+  EXPECT_FALSE(world.record().excused);
+  return world.record().clock;
+}
+
+TEST(GateTest, AnExcusedWorkerThatPushesGoesOnBesideTheSlowestOfTheOthers) {
+  EXPECT_EQ(ClockAfterPush(2, true), 6u);
+  EXPECT_EQ(ClockAfterPush(7, true), 8u);
+}
+
+TEST(GateTest, AWorkerThatWasNotExcusedKeepsItsClock) { EXPECT_EQ(ClockAfterPush(2, false), 3u); }
+
 TEST(GateTest, LetsAFreshGradientThroughTwice) {
   GateWorld world(Sync());
   EXPECT_THAT(world.Open(world.Header(1, 0)), GoesOn());

@@ -62,8 +62,8 @@ class RosterWorld {
   // Meanwhile every session sends heartbeats.
   void Pass(absl::Duration duration) {
     now += duration;
-    for (const SessionRecord& record : roster.sessions().Records()) {
-      roster.sessions().NoteSeen(record.session, now).IgnoreError();
+    for (const auto& entry : roster.sessions().records()) {
+      roster.sessions().NoteSeen(entry.second.session, now).IgnoreError();
     }
     Update();
   }
@@ -129,7 +129,7 @@ TEST(RosterTest, RefusesAnotherModelAndOpensNoSession) {
   JoinRequest request = world.RequestOf("b");
   request.layout = ParametersOnly(4);
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
-  EXPECT_EQ(world.roster.sessions().Records().size(), 1u);
+  EXPECT_EQ(world.roster.sessions().records().size(), 1u);
 }
 
 TEST(RosterTest, RefusesAnotherOptimizerAndOpensNoSession) {
@@ -138,7 +138,7 @@ TEST(RosterTest, RefusesAnotherOptimizerAndOpensNoSession) {
   JoinRequest request = world.RequestOf("b");
   std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kOptimizerMismatch, HasSubstr("momentum")));
-  EXPECT_EQ(world.roster.sessions().Records().size(), 1u);
+  EXPECT_EQ(world.roster.sessions().records().size(), 1u);
 }
 
 TEST(RosterTest, ComparesAnObserversModelButNotItsOptimizer) {
@@ -498,7 +498,7 @@ TEST(RosterTest, EvictsAWorkerThatFailsAtOnceAndExpectsItForALease) {
   RosterWorld world(Options(1));
   const SessionId a = world.Join("a");
   EXPECT_THAT(world.roster.Leave(a, world.now, "no more data"), IsOk());
-  const SessionRecord record = world.roster.sessions().Records()[0];
+  const SessionRecord record = world.roster.sessions().records().at("a");
   EXPECT_EQ(record.presence, Presence::kEvicted);
   EXPECT_EQ(record.DescribeFailure(), "\"a\" (process 0): no more data");
   world.Pass(absl::Seconds(10) - absl::Nanoseconds(1));

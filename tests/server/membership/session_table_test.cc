@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/membership/session_queries.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -68,7 +69,7 @@ class SessionTableTest : public ::testing::Test {
 
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
-    for (const SessionRecord& record : table_.Records()) names.push_back(record.worker);
+    for (const auto& entry : table_.records()) names.push_back(entry.first);
     return names;
   }
 
@@ -178,17 +179,17 @@ TEST_F(SessionTableTest, WhatAnEarlierProcessGaveToAStepIsNotDoneBeforeIt) {
 
 TEST_F(SessionTableTest, AProcessTakesThePlaceOfOneThatIsMissingFromTheStep) {
   const SessionRecord& a = Open(Worker("a", 11), 3);
-  EXPECT_FALSE(At(3).TakesOver(Worker("b", 12)));
-  EXPECT_FALSE(At(2).TakesOver(Worker("a", 12)));
-  EXPECT_FALSE(At(3).TakesOver(Observer("a")));
-  EXPECT_TRUE(At(3).TakesOver(Worker("a", 12)));
+  EXPECT_FALSE(TakesOver(Worker("b", 12), table_.records(), Step(3)));
+  EXPECT_FALSE(TakesOver(Worker("a", 12), table_.records(), Step(2)));
+  EXPECT_FALSE(TakesOver(Observer("a"), table_.records(), Step(3)));
+  EXPECT_TRUE(TakesOver(Worker("a", 12), table_.records(), Step(3)));
   MarkLost(a, kNow);
-  EXPECT_TRUE(At(3).TakesOver(Worker("a", 12)));
+  EXPECT_TRUE(TakesOver(Worker("a", 12), table_.records(), Step(3)));
   Set(a, &SessionRecord::contributed, Step(3));
-  EXPECT_FALSE(At(3).TakesOver(Worker("a", 12)));
+  EXPECT_FALSE(TakesOver(Worker("a", 12), table_.records(), Step(3)));
   Set(a, &SessionRecord::contributed, absl::nullopt);
   Set(a, &SessionRecord::presence, Presence::kEvicted);
-  EXPECT_FALSE(At(3).TakesOver(Worker("a", 12)));
+  EXPECT_FALSE(TakesOver(Worker("a", 12), table_.records(), Step(3)));
 }
 
 TEST_F(SessionTableTest, AProcessThatReturnsInTimeKeepsItsPlaceInTheStep) {
@@ -253,9 +254,9 @@ TEST_F(SessionTableTest, AnotherProcessTakesOverTheIndexOfAnOpenSession) {
 
 TEST_F(SessionTableTest, AnotherProcessTakesOverThePlaceInTheStepWithItsIndexOnly) {
   Open(Worker("a", 11));
-  EXPECT_TRUE(At(0).TakesOver(Worker("a", 12)));
-  EXPECT_TRUE(At(0).TakesOver(Asking(Worker("a", 12), 0)));
-  EXPECT_FALSE(At(0).TakesOver(Asking(Worker("a", 12), 1)));
+  EXPECT_TRUE(TakesOver(Worker("a", 12), table_.records(), Step(0)));
+  EXPECT_TRUE(TakesOver(Asking(Worker("a", 12), 0), table_.records(), Step(0)));
+  EXPECT_FALSE(TakesOver(Asking(Worker("a", 12), 1), table_.records(), Step(0)));
 }
 
 TEST_F(SessionTableTest, AProcessThatReturnsTooLateFindsItsIndexTaken) {
@@ -300,7 +301,7 @@ class JournaledAnswersTest : public RestoredTableTest {
     OpenThatPushed(Worker("a", 11));
     restored_ = *table_.FindAlive("a");
     restored_.answers[Sequence(1)] = {};
-    table_.RestoreWorker(restored_, Step(5), kNow);
+    table_.Restore({restored_}, false, Step(5), kNow);
   }
 
   // A journaled step brings `later` with the answer to its latest push. Returns how many answers
@@ -308,7 +309,7 @@ class JournaledAnswersTest : public RestoredTableTest {
   size_t AnswersAfter(SessionRecord later, Sequence latest) {
     later.answers = {{latest, {}}};
     later.last_sequence = latest;
-    table_.RestoreWorker(later, Step(6), kNow);
+    table_.Restore({later}, false, Step(6), kNow);
     return table_.FindAlive("a")->answers.size();
   }
 };
@@ -328,11 +329,11 @@ TEST_F(RestoredTableTest, AJournaledStepDropsTheAnswersOfAProcessThatCountsItsPu
   restored_ = *table_.FindAlive("a");
   restored_.answers = {{Sequence(5), {}}};
   restored_.last_sequence = Sequence(5);
-  table_.RestoreWorker(restored_, Step(5), kNow);
+  table_.Restore({restored_}, false, Step(5), kNow);
   SessionRecord later = restored_;
   later.answers = {{Sequence(2), {}}};
   later.last_sequence = Sequence(2);
-  table_.RestoreWorker(later, Step(6), kNow);
+  table_.Restore({later}, false, Step(6), kNow);
   EXPECT_EQ(table_.FindAlive("a")->answers.count(Sequence(5)), 0u);
 }
 
@@ -366,7 +367,7 @@ TEST_F(SessionTableTest, RefusesMoreThanItsLimit) {
   Open(Observer("o"));
   EXPECT_THAT(table_.Open(Worker("e"), Step(0), kNow),
               IsError(Reason::kTooManyWorkers, HasSubstr("has 4 workers, its limit")));
-  EXPECT_EQ(table_.Records().size(), 4u);
+  EXPECT_EQ(table_.records().size(), 4u);
 }
 
 TEST_F(SessionTableTest, ReplacesASessionAtItsLimit) {
@@ -400,17 +401,17 @@ TEST_F(SessionTableTest, ForgetsOfThoseWhoHaveGoneFirstWhoLeftThenWhoWasEvictedL
               IsError(Reason::kTooManyWorkers, HasSubstr("--max-workers")));
 }
 
-TEST_F(SessionTableTest, KnowsAProcessUntilItIsForgottenOrAnotherTakesItsName) {
-  EXPECT_FALSE(table_.Knows(Worker("a", 11)));
+TEST_F(SessionTableTest, RemembersAProcessUntilItIsForgottenOrAnotherTakesItsName) {
+  EXPECT_FALSE(table_.Remembers(Worker("a", 11)));
   Set(Open(Worker("a", 11)), &SessionRecord::presence, Presence::kEvicted);
-  EXPECT_TRUE(table_.Knows(Worker("a", 11)));
-  EXPECT_FALSE(table_.Knows(Worker("a", 12)));
+  EXPECT_TRUE(table_.Remembers(Worker("a", 11)));
+  EXPECT_FALSE(table_.Remembers(Worker("a", 12)));
   for (const char* name : {"b", "c", "d"}) Open(Worker(name));
-  EXPECT_TRUE(table_.Knows(Worker("a", 11)));
+  EXPECT_TRUE(table_.Remembers(Worker("a", 11)));
   Open(Worker("e"));
-  EXPECT_FALSE(table_.Knows(Worker("a", 11)));
+  EXPECT_FALSE(table_.Remembers(Worker("a", 11)));
   Open(Worker("b", 2));
-  EXPECT_FALSE(table_.Knows(Worker("b", 1)));
+  EXPECT_FALSE(table_.Remembers(Worker("b", 1)));
 }
 
 // ---- Indices that are asked for ----
@@ -460,14 +461,14 @@ TEST_F(SessionTableTest, IsSilentWhoWasSeenAtTheDeadlineOrBefore) {
   Open(Worker("b silent"));
   Set(Open(Observer("c silent")), &SessionRecord::last_seen, kNow);
   Set(Open(Worker("d heard")), &SessionRecord::last_seen, kNow + absl::Nanoseconds(1));
-  EXPECT_THAT(table_.SilentSince(kNow), ElementsAre(lost, SessionId(2), SessionId(3)));
-  EXPECT_THAT(table_.SilentSince(kNow - absl::Nanoseconds(1)), ElementsAre(lost));
+  EXPECT_THAT(SilentSince(table_.records(), kNow), ElementsAre(lost, SessionId(2), SessionId(3)));
+  EXPECT_THAT(SilentSince(table_.records(), kNow - absl::Nanoseconds(1)), ElementsAre(lost));
 }
 
 TEST_F(SessionTableTest, IsNotSilentWhoHasGone) {
   Set(Open(Worker("a")), &SessionRecord::presence, Presence::kLeft);
   Set(Open(Worker("b")), &SessionRecord::presence, Presence::kEvicted);
-  EXPECT_THAT(table_.SilentSince(kNow), IsEmpty());
+  EXPECT_THAT(SilentSince(table_.records(), kNow), IsEmpty());
 }
 
 TEST_F(SessionTableTest, ASessionIsSeenWhenItIsOpened) {
@@ -558,29 +559,11 @@ TEST_F(SessionTableTest, WhoeverReturnsIsExcusedNoMore) {
   EXPECT_FALSE(Open(Worker("a", 11)).excused);
 }
 
-TEST_F(SessionTableTest, AnExcusedWorkerIsReadmittedBesideTheSlowestOfTheOthers) {
-  Set(Open(Worker("a")), &SessionRecord::clock, 5);
-  const SessionRecord& b = Open(Worker("b"));
-  Set(b, &SessionRecord::clock, 2);
-  Set(b, &SessionRecord::excused, true);
-  table_.Readmit(b);
-  EXPECT_FALSE(b.excused);
-  EXPECT_EQ(b.clock, 5u);
-}
-
-TEST_F(SessionTableTest, ReadmittingAWorkerThatWasNotExcusedChangesNothing) {
-  Set(Open(Worker("a")), &SessionRecord::clock, 5);
-  const SessionRecord& b = Open(Worker("b"));
-  Set(b, &SessionRecord::clock, 2);
-  table_.Readmit(b);
-  EXPECT_EQ(b.clock, 2u);
-}
-
-TEST_F(SessionTableTest, SetsAllClocksToZero) {
+TEST_F(SessionTableTest, ChangesAllRecords) {
   Set(Open(Worker("a")), &SessionRecord::clock, 5);
   Set(Open(Worker("b")), &SessionRecord::clock, 7);
-  table_.ResetClocks();
-  for (const SessionRecord& record : table_.Records()) EXPECT_EQ(record.clock, 0u);
+  table_.ChangeAll([](SessionRecord& record) { record.clock = 0; });
+  for (const auto& entry : table_.records()) EXPECT_EQ(entry.second.clock, 0u);
 }
 
 TEST_F(SessionTableTest, CountsByRoleAndPresence) {
@@ -618,9 +601,11 @@ TEST_F(SessionTableTest, MissesALostWorkerAndNoneThatHasGone) {
 TEST_F(SessionTableTest, AStepIsHeldUpByThoseMissingFromIt) {
   for (const char* name : {"c", "a", "b"}) Open(Worker(name));
   Open(Worker("d"), 1);
-  EXPECT_THAT(At(0).Holders(absl::nullopt), ElementsAre(SessionId(2), SessionId(3), SessionId(1)));
+  EXPECT_THAT(HoldersOf(Step(0), table_.records(), absl::nullopt),
+              ElementsAre(SessionId(2), SessionId(3), SessionId(1)));
   Set(**table_.Find(SessionId(2)), &SessionRecord::contributed, Step(0));
-  EXPECT_THAT(At(0).Holders(absl::nullopt), ElementsAre(SessionId(3), SessionId(1)));
+  EXPECT_THAT(HoldersOf(Step(0), table_.records(), absl::nullopt),
+              ElementsAre(SessionId(3), SessionId(1)));
 }
 
 TEST_F(SessionTableTest, ByTheClockWorkersAreHeldUpByTheSlowest) {
@@ -628,10 +613,10 @@ TEST_F(SessionTableTest, ByTheClockWorkersAreHeldUpByTheSlowest) {
   Set(Open(Worker("b")), &SessionRecord::clock, 3);
   Set(Open(Worker("c")), &SessionRecord::clock, 3);
   Open(Observer("o"));
-  EXPECT_THAT(At(0).Holders(3), ElementsAre(SessionId(2), SessionId(3)));
+  EXPECT_THAT(HoldersOf(Step(0), table_.records(), 3), ElementsAre(SessionId(2), SessionId(3)));
   Set(**table_.Find(SessionId(2)), &SessionRecord::excused, true);
-  EXPECT_THAT(At(0).Holders(3), ElementsAre(SessionId(3)));
-  EXPECT_THAT(At(0).Holders(0), IsEmpty());  // somebody who has not joined
+  EXPECT_THAT(HoldersOf(Step(0), table_.records(), 3), ElementsAre(SessionId(3)));
+  EXPECT_THAT(HoldersOf(Step(0), table_.records(), 0), IsEmpty());  // somebody who has not joined
 }
 
 TEST_F(SessionTableTest, NamesContributorsUpToALimitThoseGoneToo) {
@@ -639,15 +624,15 @@ TEST_F(SessionTableTest, NamesContributorsUpToALimitThoseGoneToo) {
     Set(Open(Worker(name)), &SessionRecord::contributed, Step(4));
   }
   Set(**table_.Find(SessionId(1)), &SessionRecord::presence, Presence::kLeft);
-  EXPECT_THAT(At(4).Contributors(9), ElementsAre("a", "b", "c"));
-  EXPECT_THAT(At(4).Contributors(2), ElementsAre("a", "b"));
-  EXPECT_THAT(At(5).Contributors(9), IsEmpty());
+  EXPECT_THAT(ContributorsTo(Step(4), table_.records(), 9), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(ContributorsTo(Step(4), table_.records(), 2), ElementsAre("a", "b"));
+  EXPECT_THAT(ContributorsTo(Step(5), table_.records(), 9), IsEmpty());
 }
 
 TEST_F(SessionTableTest, AStepsPartsNameTheWorkerThatTookAContributorsName) {
   table_.Change(Open(Worker("a", 11)), GiveHistory);
   Open(Worker("a", 12));
-  const std::vector<SessionRecord> parts = At(2).Parts();
+  const std::vector<SessionRecord> parts = PartsOfStep(At(2).census());
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_EQ(parts[0].process_nonce, ProcessNonce(12));
   EXPECT_TRUE(parts[0].HasReplaced(ProcessNonce(11)));
@@ -659,7 +644,7 @@ TEST_F(SessionTableTest, AStepsPartsNameAnObserverThatTookAContributorsNameAsAWo
   JoinRequest observer = Observer("a");
   observer.process_nonce = ProcessNonce(12);
   Open(observer);
-  const std::vector<SessionRecord> parts = At(2).Parts();
+  const std::vector<SessionRecord> parts = PartsOfStep(At(2).census());
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_EQ(parts[0].process_nonce, ProcessNonce(12));
   EXPECT_TRUE(parts[0].HasReplaced(ProcessNonce(11)));
@@ -677,21 +662,6 @@ TEST_F(SessionTableTest, FindsTheLowestRankThatIsMissing) {
   Set(**table_.Find(SessionId(2)), &SessionRecord::contributed, Step(0));
   EXPECT_EQ(At(0).census().first_missing(), Rank(2, "c"));
   EXPECT_EQ(At(1).census().first_missing(), Rank(0, "d"));
-}
-
-TEST_F(SessionTableTest, ListensToThoseThatArePresentOnly) {
-  std::string told;
-  const auto listener = [&told](char name) {
-    return [&told, name](const JobEvent&) { told += name; };
-  };
-  Set(Open(Worker("a")), &SessionRecord::listener, listener('a'));
-  const SessionRecord& b = Open(Worker("b"));
-  Set(b, &SessionRecord::listener, listener('b'));
-  Set(b, &SessionRecord::presence, Presence::kLost);
-  Open(Worker("c"));
-  Set(Open(Observer("o")), &SessionRecord::listener, listener('o'));
-  for (const JobListener& present : table_.Listeners()) present(JobEvent());
-  EXPECT_EQ(told, "ao");
 }
 
 // ---- What a record remembers ----
