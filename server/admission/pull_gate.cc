@@ -10,7 +10,8 @@ void PullGate::Settle(const std::vector<SessionId>& changed, Completions* comple
                lifecycle_.initialized(), lifecycle_.ends(), settings_.policy().Completes(progress),
                settings_.policy().BoundsLead() ? progress.slowest : 0});
   const PullContext context = {
-      step_.number(), roster_.layout() != nullptr ? roster_.layout()->size() * sizeof(float) : 0,
+      step_.number(),
+      roster_.model().layout != nullptr ? roster_.model().layout->size() * sizeof(float) : 0,
       settings_.consistency().inconsistent_reads, settings_.LearningRate(nullptr, step_.number()),
       lifecycle_.ends()};
   pulls_.Serve(

@@ -72,7 +72,8 @@ PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings&
       gate_(settings.policy(), incarnations, roster.sessions()) {}
 
 void PushAdmission::LimitInFlight() {
-  const uint32_t vectors = InFlightCapacity(*roster_.layout(), options_, settings_.consistency());
+  const uint32_t vectors =
+      InFlightCapacity(*roster_.model().layout, options_, settings_.consistency());
   if (in_flight_ == nullptr) {
     in_flight_ = std::make_unique<InFlightLimit>(vectors);
   } else {
@@ -211,7 +212,7 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
   } else {
     // Where every worker contributes to each step, all have the same, unless their programs differ.
     if (settings_.policy().OncePerStep()) {
-      options_differ = OptionsDiffer(*roster_.optimizer(), header, step_.contributions());
+      options_differ = OptionsDiffer(*roster_.model().optimizer, header, step_.contributions());
     }
     const uint64_t staleness = step.value() - header.step.value();
     step_.contributions().Add({arrival.push, header, record.rank(), staleness},

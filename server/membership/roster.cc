@@ -96,49 +96,14 @@ absl::Status CheckMayStep(const JoinRequest& request, const ShardOptions& option
                                 "\", the others' is \"", Shown(*others), "\""));
 }
 
-}  // namespace
-
-Roster::Roster(const ShardOptions& options, JobListener owner)
-    : options_(options),
-      owner_(std::move(owner)),
-      sessions_(options.max_sessions, options.session_base, options.expected_workers),
-      launched_workers_(options.expected_workers) {}
-
-absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
-                                                  Step active_from, absl::Time now,
-                                                  Completions* completions) {
-  const bool first = layout_ == nullptr;
-  absl::Status fits = CheckName(request, now);
-  if (fits.ok()) fits = Adopt(request);
-  if (!fits.ok()) return fits;
-  const SessionRecord* const earlier = sessions_.FindAlive(request.worker);
-  const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
-  // Before training has started, the slowest workers are those that have not joined.
-  const auto record = sessions_.Open(request, active_from, now, started_);
-  if (!record.ok()) {
-    if (first) ForgetModel();
-    return record.status();
-  }
-  if (replaced) {
-    completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });
-  }
-  if (request.role == SessionRole::kWorker && PublishesGradients(optimizer_->options)) {
-    pull_encoding_ = request.pull_encoding;
-  }
-  sessions_.Change(**record, [&](SessionRecord& joined) { joined.listener = std::move(listener); });
-  if (!first_join_.has_value()) first_join_ = now;
-  if (request.role == SessionRole::kWorker) ended_before_ = false;
-  done_ = CountDone(sessions_.records());
-  return record;
-}
-
 // A process that is started again may take the place of one that has died, whose stream has broken.
 // One whose machine has died leaves its stream open and is silent: heartbeats come each third of a
 // lease. No process of this incarnation has the session of a restored record.
-absl::Status Roster::CheckName(const JoinRequest& request, absl::Time now) const {
-  const SessionRecord* const holder = sessions_.FindAlive(request.worker);
+absl::Status CheckName(const JoinRequest& request, const SessionTable& sessions,
+                       absl::Duration lease, absl::Time now) {
+  const SessionRecord* const holder = sessions.FindAlive(request.worker);
   if (holder == nullptr || holder->process_nonce == request.process_nonce) return absl::OkStatus();
-  const absl::Duration left = options_.lease / 2 - (now - holder->last_seen);
+  const absl::Duration left = lease / 2 - (now - holder->last_seen);
   const bool runs = holder->joined && holder->presence == Presence::kPresent;
   if (!runs || left <= absl::ZeroDuration()) return absl::OkStatus();
   absl::Status taken =
@@ -150,56 +115,18 @@ absl::Status Roster::CheckName(const JoinRequest& request, absl::Time now) const
   return taken;
 }
 
-// The worker that brought the model is not let in.
-void Roster::ForgetModel() {
-  layout_ = nullptr;
-  optimizer_ = std::make_shared<const OptimizerConfig>();
-}
-
-absl::Status Roster::Adopt(const JoinRequest& request) {
-  if (!request.job_id.empty() && request.job_id != options_.job_id) {
-    return MakeError(Reason::kWrongJob,
-                     absl::StrCat("this server runs job \"", options_.job_id, "\", not \"",
-                                  Shown(request.job_id),
-                                  "\"; if it was started again, give it the --checkpoint-dir of "
-                                  "that job, else check the address"));
-  }
-  const bool steps_itself =
-      request.role == SessionRole::kWorker && PublishesGradients(request.optimizer.options);
-  if (steps_itself) {
-    const absl::Status may = CheckMayStep(request, options_, pull_encoding_);
-    if (!may.ok()) return may;
-  }
-  if (layout_ != nullptr) {
-    const absl::Status same = CheckSameLayout(*layout_, request.layout);
-    const bool observes = request.role == SessionRole::kObserver;
-    if (!same.ok() || (observes && !PublishesGradients(optimizer_->options))) return same;
-    if (observes && !PublishesGradients(request.optimizer.options)) return NoModelError();
-    return CheckSameOptimizer(*optimizer_, request.optimizer);
-  }
-  if (request.role == SessionRole::kObserver) {
-    return MakeError(Reason::kNotInitialized,
-                     "no worker has joined yet, so the job has no model; observe it later");
-  }
-  const absl::Status fits = CheckFitsServer(request);
-  if (!fits.ok()) return fits;
-  layout_ = std::make_shared<const Layout>(request.layout);
-  optimizer_ = std::make_shared<const OptimizerConfig>(request.optimizer);
-  return absl::OkStatus();
-}
-
-absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
+absl::Status CheckFitsServer(const JoinRequest& request, const ShardOptions& options) {
   const uint64_t constants = BytesOf(request.layout.constants());
-  if (request.layout.size() + constants / kConstantBytesPerElement > options_.max_elements) {
+  if (request.layout.size() + constants / kConstantBytesPerElement > options.max_elements) {
     return MakeError(
         Reason::kModelTooLarge,
         absl::StrCat("this worker's model has ", request.layout.size(), " elements",
                      constants == 0 ? "" : absl::StrCat(" and ", constants, " bytes of constants"),
-                     ", more than the ", options_.max_elements, constants == 0 ? "" : " elements",
+                     ", more than the ", options.max_elements, constants == 0 ? "" : " elements",
                      " that this server has memory for"));
   }
   const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer.options);
-  if (averages && options_.guards.clip_norm.has_value()) {
+  if (averages && options.guards.clip_norm.has_value()) {
     return MakeError(Reason::kBadOptimizer,
                      "workers that average parameters apply their own optimizers, but this server "
                      "was started with a clip norm; start it without");
@@ -208,35 +135,106 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
   return has.ok() ? CheckFits(request.optimizer, request.layout) : has;
 }
 
+absl::Status CheckModel(const JoinRequest& request, const JobModel& model,
+                        const ShardOptions& options) {
+  if (!request.job_id.empty() && request.job_id != options.job_id) {
+    return MakeError(
+        Reason::kWrongJob,
+        absl::StrCat("this server runs job \"", options.job_id, "\", not \"", Shown(request.job_id),
+                     "\"; if it was started again, give it the --checkpoint-dir of "
+                     "that job, else check the address"));
+  }
+  const bool steps_itself =
+      request.role == SessionRole::kWorker && PublishesGradients(request.optimizer.options);
+  if (steps_itself) {
+    const absl::Status may = CheckMayStep(request, options, model.pull_encoding);
+    if (!may.ok()) return may;
+  }
+  if (model.layout != nullptr) {
+    const absl::Status same = CheckSameLayout(*model.layout, request.layout);
+    const bool observes = request.role == SessionRole::kObserver;
+    if (!same.ok() || (observes && !PublishesGradients(model.optimizer->options))) return same;
+    if (observes && !PublishesGradients(request.optimizer.options)) return NoModelError();
+    return CheckSameOptimizer(*model.optimizer, request.optimizer);
+  }
+  if (request.role == SessionRole::kObserver) {
+    return MakeError(Reason::kNotInitialized,
+                     "no worker has joined yet, so the job has no model; observe it later");
+  }
+  return CheckFitsServer(request, options);
+}
+
+// Who trains on shares what the launch before has left.
+void EndLaunch(SessionTable& sessions, Launches& launches) {
+  std::vector<uint64_t> pushes = sessions.EndLaunch(launches.workers);
+  const bool any = std::any_of(pushes.begin(), pushes.end(), [](uint64_t of) { return of > 0; });
+  if (any) launches.earlier.push_back(std::move(pushes));
+}
+
+// Workers that live come back at once when their server goes on.
+absl::Duration StartTimeoutOf(const ShardOptions& options) {
+  return options.goes_on ? std::min(options.start_timeout, options.lease) : options.start_timeout;
+}
+
+}  // namespace
+
+Roster::Roster(const ShardOptions& options, JobListener owner)
+    : options_(options),
+      owner_(std::move(owner)),
+      sessions_(options.max_sessions, options.session_base, options.expected_workers),
+      launches_{options.expected_workers, {}} {}
+
+absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
+                                                  Step active_from, absl::Time now,
+                                                  Completions* completions) {
+  absl::Status fits = CheckName(request, sessions_, options_.lease, now);
+  if (fits.ok()) fits = CheckModel(request, model_, options_);
+  if (!fits.ok()) return fits;
+  const SessionRecord* const earlier = sessions_.FindAlive(request.worker);
+  const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
+  // Before training has started, the slowest workers are those that have not joined.
+  const auto record = sessions_.Open(request, active_from, now, started_);
+  if (!record.ok()) return record.status();
+  if (replaced) {
+    completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });
+  }
+  const bool works = request.role == SessionRole::kWorker;
+  if (model_.layout == nullptr) {
+    model_.layout = std::make_shared<const Layout>(request.layout);
+    model_.optimizer = std::make_shared<const OptimizerConfig>(request.optimizer);
+  }
+  if (works && PublishesGradients(model_.optimizer->options)) {
+    model_.pull_encoding = request.pull_encoding;
+  }
+  sessions_.Change(**record, [&](SessionRecord& joined) { joined.listener = std::move(listener); });
+  if (!first_join_.has_value()) first_join_ = now;
+  if (works) ended_before_ = false;
+  done_ = CountDone(sessions_.records());
+  return record;
+}
+
 void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
-  layout_ = checkpoint.layout;
-  optimizer_ = std::make_shared<const OptimizerConfig>(checkpoint.optimizer);
+  model_.layout = checkpoint.layout;
+  model_.optimizer = std::make_shared<const OptimizerConfig>(checkpoint.optimizer);
   sessions_.Restore(checkpoint.workers, checkpoint.forgot_workers, checkpoint.step, now);
-  if (checkpoint.launched_workers > 0) launched_workers_ = checkpoint.launched_workers;
-  earlier_launches_ = checkpoint.earlier_launches;
+  if (checkpoint.launched_workers > 0) launches_.workers = checkpoint.launched_workers;
+  launches_.earlier = checkpoint.earlier_launches;
   had_workers_ = sessions_.census().open(SessionRole::kWorker) > 0;
   const bool knows_all = sessions_.census().open(SessionRole::kWorker) >= options_.expected_workers;
   if (checkpoint.step > Step() || (options_.goes_on && knows_all)) ResumeTraining();
   resumes_ = checkpoint.step > Step();
   observers_ = checkpoint.observers;
   observers_until_ = now + kObserversReturn;
-  if (checkpoint.finished) EndLaunch();
+  if (checkpoint.finished) EndLaunch(sessions_, launches_);
   const bool goes_on = options_.launched == Launched::kAnew ||
                        (options_.launched == Launched::kByHand && observers_.empty());
   ended_before_ = checkpoint.finished && !goes_on;
   finished_ = has_finished_ = ended_before_;
 }
 
-// Who trains on shares what the launch before has left.
-void Roster::EndLaunch() {
-  std::vector<uint64_t> pushes = sessions_.EndLaunch(launched_workers_);
-  const bool any = std::any_of(pushes.begin(), pushes.end(), [](uint64_t of) { return of > 0; });
-  if (any) earlier_launches_.push_back(std::move(pushes));
-}
-
 void Roster::BeginLaunch() {
-  if (launched_workers_ != options_.expected_workers) EndLaunch();
-  launched_workers_ = options_.expected_workers;
+  if (launches_.workers != options_.expected_workers) EndLaunch(sessions_, launches_);
+  launches_.workers = options_.expected_workers;
 }
 
 void Roster::ResumeTraining() {
@@ -313,19 +311,13 @@ void Roster::Update(absl::Time now, Completions* completions) {
   const bool came = census.known(SessionRole::kWorker) >= expected;
   const bool gone = (came && !AnyMayContinue(sessions_, SessionRole::kWorker, now)) ||
                     (resumes_ && AllAreGoneSince(sessions_, now - options_.lease));
-  const bool timed_out = !complete && !gone && now - *first_join_ >= StartTimeout();
+  const bool timed_out = !complete && !gone && now - *first_join_ >= StartTimeoutOf(options_);
   started_ = complete || gone || timed_out;
   if (timed_out) late_ = CountAbsent(census, done_, expected);
 }
 
 uint32_t Roster::CountLate() const {
   return std::min(late_, CountAbsent(sessions_.census(), done_, options_.expected_workers));
-}
-
-// Workers that live come back at once when their server goes on.
-absl::Duration Roster::StartTimeout() const {
-  return options_.goes_on ? std::min(options_.start_timeout, options_.lease)
-                          : options_.start_timeout;
 }
 
 bool Roster::IsOver(absl::Time now) const {
@@ -336,20 +328,18 @@ bool Roster::IsOver(absl::Time now) const {
          !AnyMayContinue(sessions_, SessionRole::kWorker, now);
 }
 
-bool Roster::AwaitsObservers(absl::Time now) const {
-  return ended_before_ && now < observers_until_ &&
-         !std::all_of(observers_.begin(), observers_.end(), [this](const std::string& name) {
-           return HasObserved(sessions_.records(), name);
-         });
-}
-
 void Roster::CheckFinished(Step step, absl::Time now, Completions* completions) {
   const bool finished = IsOver(now);
   if (finished && !finished_) Announce({JobEvent::Kind::kTrainingFinished, step, {}}, completions);
   finished_ = finished;
   has_finished_ = has_finished_ || finished;
+  const bool awaits_observers =
+      ended_before_ && now < observers_until_ &&
+      !std::all_of(observers_.begin(), observers_.end(), [this](const std::string& name) {
+        return HasObserved(sessions_.records(), name);
+      });
   const bool deserted =
-      finished && !AnyMayContinue(sessions_, SessionRole::kObserver, now) && !AwaitsObservers(now);
+      finished && !AnyMayContinue(sessions_, SessionRole::kObserver, now) && !awaits_observers;
   if (deserted && !deserted_ && owner_) {
     completions->Add([owner = owner_, step] { owner({JobEvent::Kind::kDeserted, step, {}}); });
   }
@@ -373,18 +363,6 @@ StepProgress Roster::Progress() const {
 
 absl::optional<Rank> Roster::FirstMissing() const {
   return started_ ? sessions_.census().first_missing() : Rank();
-}
-
-void Roster::Describe(ShardStatus* state) const {
-  state->workers = sessions_.census().open(SessionRole::kWorker);
-  state->worker_counts = sessions_.census().workers();
-  state->observers = sessions_.census().open(SessionRole::kObserver);
-  state->ended_before = ended_before();
-  if (layout_ == nullptr) return;
-  state->optimizer = optimizer_;
-  state->tensors = layout_->ranges().size();
-  state->layout = layout_;
-  state->elements = layout_->size();
 }
 
 void Roster::Announce(const JobEvent& event, Completions* completions) const {

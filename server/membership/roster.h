@@ -21,9 +21,25 @@
 #include "server/state/completions.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/shard_options.h"
-#include "server/state/shard_status.h"
 
 namespace sluice {
+
+// What the first worker brings, and the others must have, too.
+struct JobModel {
+  std::shared_ptr<const Layout> layout;  // null before the first worker joined
+  // Not null. ShardStatus shares it.
+  std::shared_ptr<const OptimizerConfig> optimizer = std::make_shared<const OptimizerConfig>();
+  absl::optional<std::string> pull_encoding;  // of workers that step themselves
+};
+
+// The launches of workers that a job has had.
+struct Launches {
+  // The data is divided among so many workers. After BeginLaunch(): the workers of this launch.
+  uint32_t workers = 0;
+  // For each launch that is over: the pushes of each worker, by index. They do not count any more
+  // for a worker's place in the data. A launch without pushes is left out.
+  std::vector<std::vector<uint64_t>> earlier;
+};
 
 // Externally synchronized; the coordinator owns it. Events go to the listeners of present sessions
 // and to `owner`, through the Completions of the call that caused them.
@@ -52,7 +68,7 @@ class Roster {
   // again, but at most one lease.
   //
   // A checkpoint may say that training was finished. Its launch is then over, and the pushes of its
-  // workers move into earlier_launches(). Training is finished here, too, until a worker joins, in
+  // workers move into Launches::earlier. Training is finished here, too, until a worker joins, in
   // an incarnation of that launch, and in one that was started by hand if the checkpoint names
   // observers. kDeserted is sent when those observers have come and gone, or after
   // kObserversReturn.
@@ -113,9 +129,6 @@ class Roster {
   // is lower than every rank.
   absl::optional<Rank> FirstMissing() const;
 
-  // Fills in the optimizer, the size of the model, and the numbers of workers and observers.
-  void Describe(ShardStatus* state) const;
-
   // Whether Update() has started training.
   bool started() const { return started_; }
   // How many of the expected workers were not there when training started, because the start
@@ -128,37 +141,17 @@ class Roster {
   bool ended_before() const { return ended_before_ && finished_; }
   // Whether training was finished once. It stays true if workers have joined since.
   bool has_finished() const { return has_finished_; }
-  // The data is divided among so many workers. After BeginLaunch(): the workers of this launch.
-  uint32_t launched_workers() const { return launched_workers_; }
-  // For each launch that is over: the pushes of each worker, by index. They do not count any more
-  // for a worker's place in the data. A launch without pushes is left out.
-  const std::vector<std::vector<uint64_t>>& earlier_launches() const { return earlier_launches_; }
-  // Null before the first worker joined.
-  const std::shared_ptr<const Layout>& layout() const { return layout_; }
-  const std::shared_ptr<const OptimizerConfig>& optimizer() const {
-    return optimizer_;
-  }  // not null
+  const Launches& launches() const { return launches_; }
+  const JobModel& model() const { return model_; }
   SessionTable& sessions() { return sessions_; }
   const SessionTable& sessions() const { return sessions_; }
 
  private:
-  absl::Status Adopt(const JoinRequest& request);
-  absl::Status CheckName(const JoinRequest& request, absl::Time now) const;
-  void ForgetModel();
-  absl::Status CheckFitsServer(const JoinRequest& request) const;
-  absl::Duration StartTimeout() const;
-  void EndLaunch();
-  bool AwaitsObservers(absl::Time now) const;
-
   const ShardOptions options_;
   const JobListener owner_;
   SessionTable sessions_;
-  std::shared_ptr<const Layout> layout_;
-  // Never null. Describe() shares it.
-  std::shared_ptr<const OptimizerConfig> optimizer_ = std::make_shared<const OptimizerConfig>();
-  absl::optional<std::string> pull_encoding_;  // of workers that step themselves
-  uint32_t launched_workers_;
-  std::vector<std::vector<uint64_t>> earlier_launches_;
+  JobModel model_;
+  Launches launches_;
   absl::optional<absl::Time> first_join_;
   uint32_t done_ = 0;  // CountDone(), which walks all records
   uint32_t late_ = 0;  // CountLate() at the latest Update()

@@ -87,8 +87,8 @@ void Coordinator::OnInitialized(Completions* completions) {
 PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                               std::function<void()> cancel, Completions* completions) {
   absl::StatusOr<PushHeader> acceptable = header;
-  if (header.ok() && roster_.layout() != nullptr) {
-    const absl::Status rows = CheckRows(*header, *roster_.layout(), options_.most_row_bytes);
+  if (header.ok() && roster_.model().layout != nullptr) {
+    const absl::Status rows = CheckRows(*header, *roster_.model().layout, options_.most_row_bytes);
     if (!rows.ok()) acceptable = rows;
   }
   if (!lifecycle_.initialized()) acceptable = lifecycle_.CheckInitialized();
@@ -182,7 +182,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
 
 void Coordinator::AdoptSettings(Completions* completions) {
   if (!step_.contributions().empty() || !settings_.Adopt()) return;
-  if (roster_.layout() != nullptr) admission_.LimitInFlight();
+  if (roster_.model().layout != nullptr) admission_.LimitInFlight();
   roster_.sessions().ChangeAll([](SessionRecord& record) { record.clock = 0; });
   pulls_.NoteAll();
   roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
@@ -236,7 +236,18 @@ void Coordinator::FailPushes(const absl::Status& why, Completions* completions) 
 
 ShardStatus Coordinator::Describe() const {
   ShardStatus state;
-  roster_.Describe(&state);
+  const Census& census = roster_.sessions().census();
+  state.workers = census.open(SessionRole::kWorker);
+  state.worker_counts = census.workers();
+  state.observers = census.open(SessionRole::kObserver);
+  state.ended_before = roster_.ended_before();
+  const JobModel& model = roster_.model();
+  if (model.layout != nullptr) {
+    state.optimizer = model.optimizer;
+    state.tensors = model.layout->ranges().size();
+    state.layout = model.layout;
+    state.elements = model.layout->size();
+  }
   state.job_id = options_.job_id;
   state.incarnation = options_.incarnation;
   state.step = step_.number();

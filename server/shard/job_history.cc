@@ -11,8 +11,8 @@ ShardCheckpoint JobHistory::Checkpoint() const {
   checkpoint.job_id = job_.options.job_id;
   checkpoint.step = job_.step.number();
   checkpoint.incarnations = incarnations_;
-  checkpoint.layout = job_.roster.layout();
-  checkpoint.optimizer = *job_.roster.optimizer();
+  checkpoint.layout = job_.roster.model().layout;
+  checkpoint.optimizer = *job_.roster.model().optimizer;
   checkpoint.consistency = job_.settings.consistency();
   checkpoint.own_consistency = job_.options.consistency;
   checkpoint.learning_rate = job_.settings.learning_rate();
@@ -23,8 +23,8 @@ ShardCheckpoint JobHistory::Checkpoint() const {
       job_.lifecycle.finished() &&
       (job_.roster.ended_before() || AnyWorkerLeft(job_.roster.sessions().records()));
   checkpoint.forgot_workers = job_.roster.sessions().forgot_workers();
-  checkpoint.launched_workers = job_.roster.launched_workers();
-  checkpoint.earlier_launches = job_.roster.earlier_launches();
+  checkpoint.launched_workers = job_.roster.launches().workers;
+  checkpoint.earlier_launches = job_.roster.launches().earlier;
   for (const auto& [name, record] : job_.roster.sessions().records()) {
     if (record.role == SessionRole::kWorker) {
       checkpoint.workers.push_back(record.Before(checkpoint.step));
@@ -46,7 +46,7 @@ void JobHistory::Restore(const ShardCheckpoint& checkpoint) {
   job_.step.Restore(checkpoint.step);
   job_.step.contributions().RestoreLatest(checkpoint.changed);
   job_.roster.Restore(checkpoint, job_.clock.Now());
-  job_.settings.SetOptimizer(job_.roster.optimizer());
+  job_.settings.SetOptimizer(job_.roster.model().optimizer);
   job_.admission.LimitInFlight();
   job_.lifecycle.Initialize();
 }

@@ -36,7 +36,7 @@ absl::Status CheckFarewell(const Farewell& farewell) {
 absl::StatusOr<Welcome> Membership::Join(const JoinRequest& request, JobListener listener,
                                          Completions* completions) {
   if (job_.lifecycle.draining()) return job_.lifecycle.serving();
-  const bool opens = job_.roster.layout() == nullptr;
+  const bool opens = job_.roster.model().layout == nullptr;
   const bool steps_itself = PublishesGradients(request.optimizer.options);
   if ((opens || steps_itself) && request.role == SessionRole::kWorker) {
     const absl::Status fits = CheckRules(job_.settings.consistency(), request.optimizer);
@@ -60,7 +60,7 @@ absl::StatusOr<Welcome> Membership::Join(const JoinRequest& request, JobListener
                                        job_.clock.Now(), completions);
   if (!record.ok()) return record.status();
   if (opens) {
-    job_.settings.SetOptimizer(job_.roster.optimizer());
+    job_.settings.SetOptimizer(job_.roster.model().optimizer);
     job_.admission.LimitInFlight();
   }
   welcome.session = (*record)->session;
@@ -77,7 +77,7 @@ absl::StatusOr<Welcome> Membership::Join(const JoinRequest& request, JobListener
   welcome.lost_steps = job_.history.lost_steps();
   welcome.late = job_.roster.CountLate() < late;
   welcome.schedule = job_.settings.schedule();
-  welcome.earlier_launches = job_.roster.earlier_launches();
+  welcome.earlier_launches = job_.roster.launches().earlier;
   if (job_.roster.finished() && request.role == SessionRole::kObserver && (*record)->listener) {
     // It missed the announcement.
     completions->Add([listener = (*record)->listener, now] {

@@ -210,8 +210,8 @@ absl::Status PushCalls::CheckHeader(const PushHeader& header) const {
   std::shared_ptr<const OptimizerConfig> optimizer;
   {
     absl::MutexLock lock(&job_.mu);
-    layout = job_.coordinator.roster().layout();
-    optimizer = job_.coordinator.roster().optimizer();
+    layout = job_.coordinator.roster().model().layout;
+    optimizer = job_.coordinator.roster().model().optimizer;
   }
   const absl::Status options = CheckOptions(*optimizer, options_.schedule, header);
   if (!options.ok() || header.running_means == nullptr) return options;
@@ -221,7 +221,7 @@ absl::Status PushCalls::CheckHeader(const PushHeader& header) const {
 // Before the push waits, so that nobody fills the memory with options of groups that do not exist.
 absl::Status PushCalls::CheckGroups(const PushHeader& header) const {
   if (header.options == nullptr) return absl::OkStatus();
-  const size_t groups = job_.coordinator.roster().optimizer()->groups.size();
+  const size_t groups = job_.coordinator.roster().model().optimizer->groups.size();
   const size_t changed = header.options->groups().size();
   if (changed <= groups + 1) return absl::OkStatus();
   return MakeError(Reason::kBadOptimizer,

@@ -51,8 +51,8 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     const bool ended = job_.coordinator.roster().ended_before();
     welcome = job_.coordinator.membership().Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && stripe().layout() == nullptr) {
-      steps_.Open(job_.coordinator.roster().layout(), *job_.coordinator.roster().optimizer(),
-                  options_.program_optimizer);
+      steps_.Open(job_.coordinator.roster().model().layout,
+                  *job_.coordinator.roster().model().optimizer, options_.program_optimizer);
       const StalenessRules& rules = job_.coordinator.settings().rules();
       LOG_IF(INFO, rules.any()) << "rules for stale gradients: " << rules.ToString();
     }
@@ -235,7 +235,7 @@ Results Shard::results() const {
 
 std::shared_ptr<const Layout> Shard::layout() const {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.roster().layout();
+  return job_.coordinator.roster().model().layout;
 }
 
 std::string Shard::NameOf(SessionId session) const {

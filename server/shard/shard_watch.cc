@@ -19,7 +19,7 @@ void ShardWatch::Restore(const ShardCheckpoint& checkpoint) {
 }
 
 AdviceFacts ShardWatch::FactsForAdvice() const {
-  const OptimizerConfig& optimizer = *shard_.roster.optimizer();
+  const OptimizerConfig& optimizer = *shard_.roster.model().optimizer;
   Consistency automatic = shard_.settings.consistency();
   SetStalenessRules(RuleChoice::kAuto, &automatic);
   AdviceFacts facts;
@@ -75,7 +75,7 @@ void ShardWatch::LeaveOut() {
 absl::Status ShardWatch::OnStep(const StepNorms& norms, Completions* completions) {
   StepReport report;
   report.step = shard_.step.number();
-  const OptimizerConfig& optimizer = *shard_.roster.optimizer();
+  const OptimizerConfig& optimizer = *shard_.roster.model().optimizer;
   if (!PublishesGradients(optimizer.options)) {  // gradients may grow
     report.norm_before = norms.before;
     report.norm = norms.after;

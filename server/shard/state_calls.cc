@@ -19,7 +19,7 @@ absl::Status StateCalls::CheckWorker(SessionId session) const {
   const Roster& roster = job_.coordinator.roster();
   const auto worker = roster.sessions().FindWorker(session);
   if (!worker.ok()) return worker.status();
-  if (PublishesGradients(roster.optimizer()->options)) {
+  if (PublishesGradients(roster.model().optimizer->options)) {
     return absl::OkStatus();
   }
   return MakeError(Reason::kBadArgument,
@@ -55,7 +55,7 @@ absl::StatusOr<StateOfferId> StateCalls::BeginOffer(SessionId session, uint64_t*
   absl::MutexLock lock(&job_.mu);
   const absl::Status may = CheckWorker(session);
   if (!may.ok()) return may;
-  *most = kMostBytesOfElement * job_.coordinator.roster().layout()->size() + kMostBytesBeside;
+  *most = kMostBytesOfElement * job_.coordinator.roster().model().layout->size() + kMostBytesBeside;
   return job_.coordinator.states().BeginOffer(session);
 }
 

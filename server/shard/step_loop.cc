@@ -122,7 +122,7 @@ void StepLoop::DoAll(Work work) {
 // The listener writes a file.
 bool StepLoop::IsLarge() const {
   absl::MutexLock lock(&job_.mu);
-  const std::shared_ptr<const Layout>& model = job_.coordinator.roster().layout();
+  const std::shared_ptr<const Layout>& model = job_.coordinator.roster().model().layout;
   return job_.others.replicas() > 1 || step_listener_ != nullptr ||
          (model != nullptr && model->size() > kPartElements);
 }
@@ -231,7 +231,7 @@ void StepLoop::LeaveOut(const BadNumber& bad, Step step) {
   absl::Status why;
   {
     CompletingLock lock(&job_.mu);
-    why = WhyNotMade(*job_.coordinator.roster().layout(), bad, step, director_->gradients());
+    why = WhyNotMade(*job_.coordinator.roster().model().layout, bad, step, director_->gradients());
     job_.coordinator.LeaveOut(why, lock.completions());
   }
   LOG_EVERY_N(WARNING, 100) << why.message();

@@ -115,12 +115,12 @@ class RosterWorld {
 
 TEST(RosterTest, TheFirstWorkersModelAndOptimizerBecomeTheJobs) {
   RosterWorld world(Options(1));
-  EXPECT_EQ(world.roster.layout(), nullptr);
+  EXPECT_EQ(world.roster.model().layout, nullptr);
   JoinRequest request = world.RequestOf("a");
   std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
   ASSERT_THAT(world.JoinAs(request), IsOk());
-  EXPECT_EQ(world.roster.layout()->ranges(), request.layout.ranges());
-  EXPECT_EQ(std::get<SgdOptions>(world.roster.optimizer()->options).momentum, 0.5);
+  EXPECT_EQ(world.roster.model().layout->ranges(), request.layout.ranges());
+  EXPECT_EQ(std::get<SgdOptions>(world.roster.model().optimizer->options).momentum, 0.5);
 }
 
 TEST(RosterTest, RefusesAnotherModelAndOpensNoSession) {
@@ -157,7 +157,7 @@ TEST(RosterTest, RefusesAnObserverBeforeTheFirstWorker) {
   JoinRequest request = world.RequestOf("o");
   request.role = SessionRole::kObserver;
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kNotInitialized, HasSubstr("no worker")));
-  EXPECT_EQ(world.roster.layout(), nullptr);
+  EXPECT_EQ(world.roster.model().layout, nullptr);
 }
 
 TEST(RosterTest, RefusesAnotherJobsWorkerAndTakesOneOfAnyJob) {
@@ -166,7 +166,7 @@ TEST(RosterTest, RefusesAnotherJobsWorkerAndTakesOneOfAnyJob) {
   request.job_id = "other";
   EXPECT_THAT(world.JoinAs(request),
               IsError(Reason::kWrongJob, HasSubstr("runs job \"job\", not \"other\"")));
-  EXPECT_EQ(world.roster.layout(), nullptr);
+  EXPECT_EQ(world.roster.model().layout, nullptr);
   request.job_id = "";
   EXPECT_THAT(world.JoinAs(request), IsOk());
 }
@@ -179,7 +179,7 @@ TEST(RosterTest, RefusesAModelThatIsTooLargeBeforeItHasAny) {
   request.layout = ParametersOnly(4);
   EXPECT_THAT(world.JoinAs(request),
               IsError(Reason::kModelTooLarge, HasSubstr("4 elements, more than the 3")));
-  EXPECT_EQ(world.roster.layout(), nullptr);
+  EXPECT_EQ(world.roster.model().layout, nullptr);
   request.layout = *Layout::Create(ParametersOnly(1).ranges(), {}, {{"base", {24}, "I8"}});
   EXPECT_THAT(world.JoinAs(request),
               IsError(Reason::kModelTooLarge,
@@ -195,7 +195,7 @@ TEST(RosterTest, RefusesWorkersThatAverageWhereTheServerClipsGradients) {
   request.optimizer.options = AveragingOptions();
   EXPECT_THAT(world.JoinAs(request),
               IsError(Reason::kBadOptimizer, HasSubstr("apply their own optimizers")));
-  EXPECT_EQ(world.roster.layout(), nullptr);
+  EXPECT_EQ(world.roster.model().layout, nullptr);
   EXPECT_THAT(world.JoinAs(world.RequestOf("a")), IsOk());
 }
 
@@ -206,7 +206,7 @@ TEST(RosterTest, TakesWorkersThatAverageAndWillFollowItsSchedule) {
   JoinRequest request = world.RequestOf("a");
   request.optimizer.options = AveragingOptions();
   EXPECT_THAT(world.JoinAs(request), IsOk());
-  EXPECT_TRUE(std::holds_alternative<AveragingOptions>(world.roster.optimizer()->options));
+  EXPECT_TRUE(std::holds_alternative<AveragingOptions>(world.roster.model().optimizer->options));
   EXPECT_THAT(world.JoinAs(world.RequestOf("b")),
               IsError(Reason::kOptimizerMismatch, HasSubstr("sgd, the job's is averaging")));
 }
@@ -218,7 +218,7 @@ TEST(RosterTest, RefusesWorkersThatStepThemselvesWhereTheirStepsWouldDiffer) {
     request.optimizer.options = MeanGradientOptions();
     request.pull_encoding = pull_encoding;
     const absl::Status joined = world.JoinAs(request).status();
-    EXPECT_EQ(world.roster.layout() != nullptr, joined.ok());
+    EXPECT_EQ(world.roster.model().layout != nullptr, joined.ok());
     return joined;
   };
   ShardOptions scheduled = Options(1);
@@ -259,7 +259,7 @@ TEST(RosterTest, RefusesAGroupOfWhatTheModelLacks) {
   request.optimizer.groups = {{{"v"}, SgdOptions()}};
   EXPECT_THAT(world.JoinAs(request),
               IsError(Reason::kBadOptimizer, HasSubstr("\"v\", which is not in the model")));
-  EXPECT_EQ(world.roster.layout(), nullptr);
+  EXPECT_EQ(world.roster.model().layout, nullptr);
   request.optimizer.groups = {{{"w"}, SgdOptions()}};
   EXPECT_THAT(world.JoinAs(request), IsOk());
   EXPECT_THAT(world.JoinAs(world.RequestOf("b")),
