@@ -1,6 +1,6 @@
 // The current step: its number, its contributions, and whether it is complete.
 //
-// The coordinator owns it. It combines the numbers of the roster and the contributions into the
+// JobParts owns it. It combines the numbers of the roster and the contributions into the
 // StepProgress that the policy judges.
 
 #ifndef SLUICE_SERVER_ADMISSION_CURRENT_STEP_H_

@@ -28,7 +28,7 @@ struct HeldAnswer {
   PushOutcome outcome;
 };
 
-// Externally synchronized; the coordinator owns it, and PushAdmission adds to it.
+// Externally synchronized; JobParts owns it, and PushAdmission adds to it.
 class HeldAnswers {
  public:
   // There is a journal: answers also wait until their step is durable. `latest`: the step that is

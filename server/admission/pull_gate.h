@@ -20,7 +20,7 @@
 
 namespace sluice {
 
-// Externally synchronized, together with the objects that it refers to; the coordinator owns all.
+// Externally synchronized, together with the objects that it refers to.
 class PullGate {
  public:
   // The references outlive it.

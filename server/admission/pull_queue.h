@@ -1,10 +1,9 @@
 // The queue of pulls. Each pull is released as soon as its conditions hold, and then answered with
 // the latest parameters.
 //
-// The coordinator owns the queue and calls Serve() after every change. Only the coordinator knows
-// the conditions; it passes them as a PullJudge. A pull that waits is judged again only when what
-// it waits for may have come: of a thousand workers that wait for a step, none is looked at when
-// another one pushes.
+// PullGate calls Serve() after every change. It knows the conditions, and passes them as a
+// PullJudge. A pull that waits is judged again only when what it waits for may have come: of a
+// thousand workers that wait for a step, none is looked at when another one pushes.
 
 #ifndef SLUICE_SERVER_ADMISSION_PULL_QUEUE_H_
 #define SLUICE_SERVER_ADMISSION_PULL_QUEUE_H_

@@ -16,7 +16,7 @@
 //    held for the step become SKIPPED or, without --skip-not-finite, the error, and the push then
 //    counts as rejected. All its other gradients count as skipped.
 //
-// The coordinator owns it and calls Settle() after every change.
+// The coordinator calls Settle() after every change.
 
 #ifndef SLUICE_SERVER_ADMISSION_PUSH_ADMISSION_H_
 #define SLUICE_SERVER_ADMISSION_PUSH_ADMISSION_H_

@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// Externally synchronized; the coordinator owns it.
+// Externally synchronized; JobParts owns it.
 class JobLifecycle {
  public:
   // The references outlive it. `clock` is the one that times leases.

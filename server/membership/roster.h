@@ -41,7 +41,7 @@ struct Launches {
   std::vector<std::vector<uint64_t>> earlier;
 };
 
-// Externally synchronized; the coordinator owns it. Events go to the listeners of present sessions
+// Externally synchronized; JobParts owns it. Events go to the listeners of present sessions
 // and to `owner`, through the Completions of the call that caused them.
 class Roster {
  public:

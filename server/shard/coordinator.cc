@@ -32,53 +32,41 @@ absl::Status CheckRows(const PushHeader& header, const Layout& layout, uint64_t 
 
 }  // namespace
 
-Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner,
-                         PullRelease release)
-    : options_(options),
+Coordinator::Coordinator(JobParts& job, const Clock& clock)
+    : job_(job),
       clock_(clock),
       created_(clock.Now()),
-      running_(clock, options.tick),
-      settings_(options.consistency, options.schedule),
-      roster_(options, std::move(owner)),
-      lifecycle_(roster_, running_),
-      pulls_(options.incarnation, std::move(release)),
-      states_(options.lease),
-      step_(settings_, roster_, pulls_, running_),
-      pull_gate_(settings_, lifecycle_, roster_, step_, pulls_, states_, running_),
-      history_({options_, settings_, roster_, lifecycle_, step_, admission_, watch_, running_}),
-      admission_(options_, settings_, history_.incarnations(), roster_, step_, answers_, running_),
-      watch_({options_, settings_, roster_, step_, admission_}),
-      membership_({options_, settings_, roster_, lifecycle_, step_, admission_, pulls_, states_,
-                   history_, watch_, running_}) {}
+      pull_gate_(job.settings, job.lifecycle, job.roster, job.step, job.pulls, job.states,
+                 job.clock) {}
 
 void Coordinator::Tick(bool silent, Completions* completions) {
-  membership_.NoteServed(silent);
-  roster_.Update(running_.Now(), completions);
-  GoDown(watch_.OnWorkers(completions), completions);
+  job_.membership.NoteServed(silent);
+  job_.roster.Update(job_.clock.Now(), completions);
+  GoDown(job_.watch.OnWorkers(completions), completions);
   if (applying_) return;  // the step waits for nobody
-  step_.JudgeWait();
-  if (step_.overdue()) membership_.EndOverdueWait(completions);
+  job_.step.JudgeWait();
+  if (job_.step.overdue()) job_.membership.EndOverdueWait(completions);
 }
 
 void Coordinator::GoDown(const absl::Status& why, Completions* completions) {
-  if (why.ok() || (lifecycle_.draining() && !lifecycle_.suspended())) return;
-  lifecycle_.GoDown(why);
+  if (why.ok() || (job_.lifecycle.draining() && !job_.lifecycle.suspended())) return;
+  job_.lifecycle.GoDown(why);
   Settle(completions);
-  JobEvent event = {JobEvent::Kind::kDraining, step_.number(), {}};
+  JobEvent event = {JobEvent::Kind::kDraining, job_.step.number(), {}};
   if (ReasonOf(why) == Reason::kDiverged) event.diverged = std::string(why.message());
-  roster_.Announce(event, completions);
+  job_.roster.Announce(event, completions);
 }
 
 bool Coordinator::Suspend(const absl::Status& why, Completions* completions) {
-  const bool anybody = roster_.sessions().census().open(SessionRole::kWorker) > 0;
-  if (lifecycle_.draining() || roster_.finished() || !anybody) return false;
-  lifecycle_.GoDown(why);
+  const bool anybody = job_.roster.sessions().census().open(SessionRole::kWorker) > 0;
+  if (job_.lifecycle.draining() || job_.roster.finished() || !anybody) return false;
+  job_.lifecycle.GoDown(why);
   Settle(completions);
   return true;
 }
 
 void Coordinator::OnInitialized(Completions* completions) {
-  lifecycle_.Initialize();
+  job_.lifecycle.Initialize();
   Settle(completions);
 }
 
@@ -87,148 +75,152 @@ void Coordinator::OnInitialized(Completions* completions) {
 PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                               std::function<void()> cancel, Completions* completions) {
   absl::StatusOr<PushHeader> acceptable = header;
-  if (header.ok() && roster_.model().layout != nullptr) {
-    const absl::Status rows = CheckRows(*header, *roster_.model().layout, options_.most_row_bytes);
+  if (header.ok() && job_.roster.model().layout != nullptr) {
+    const absl::Status rows =
+        CheckRows(*header, *job_.roster.model().layout, job_.options.most_row_bytes);
     if (!rows.ok()) acceptable = rows;
   }
-  if (!lifecycle_.initialized()) acceptable = lifecycle_.CheckInitialized();
+  if (!job_.lifecycle.initialized()) acceptable = job_.lifecycle.CheckInitialized();
   if (!journal_error_.ok()) acceptable = journal_error_;
-  if (lifecycle_.draining()) acceptable = lifecycle_.serving();
+  if (job_.lifecycle.draining()) acceptable = job_.lifecycle.serving();
   if (acceptable.ok()) {
-    roster_.sessions().NoteSeen(acceptable->session, running_.Now()).IgnoreError();
+    job_.roster.sessions().NoteSeen(acceptable->session, job_.clock.Now()).IgnoreError();
   }
-  const PushId id = admission_.Begin(acceptable, std::move(start), std::move(cancel), completions);
+  const PushId id =
+      job_.admission.Begin(acceptable, std::move(start), std::move(cancel), completions);
   Settle(completions);
-  return admission_.Waits(id) ? id : PushId();
+  return job_.admission.Waits(id) ? id : PushId();
 }
 
 void Coordinator::AbandonPush(SessionId session, Abandoned why, Completions* completions) {
-  admission_.Abandon(session, why);
+  job_.admission.Abandon(session, why);
   Settle(completions);
 }
 
 void Coordinator::Queue(Arrival arrival) {
-  roster_.sessions().NoteSeen(arrival.header.session, running_.Now()).IgnoreError();
-  admission_.Queue(std::move(arrival));
+  job_.roster.sessions().NoteSeen(arrival.header.session, job_.clock.Now()).IgnoreError();
+  job_.admission.Queue(std::move(arrival));
 }
 
 // ---- Pulls ----
 
 // Called after every change.
 void Coordinator::Settle(Completions* completions) {
-  admission_.Settle(lifecycle_.serving(), completions);
+  job_.admission.Settle(job_.lifecycle.serving(), completions);
   ServePulls(completions);
 }
 
 // A worker that is asked for its model gets that as the answer to its pull; and to its push for the
 // coming step, which may wait for the journal.
 void Coordinator::ServePulls(Completions* completions) {
-  const std::vector<SessionId> changed = roster_.sessions().TakeChanged();
-  states_.Note(changed, roster_.sessions(), step_.number());
-  const absl::optional<SessionId> asked = states_.Settle(
-      lifecycle_.serving(), roster_.sessions(), step_.number(), running_.Now(), completions);
+  const std::vector<SessionId> changed = job_.roster.sessions().TakeChanged();
+  job_.states.Note(changed, job_.roster.sessions(), job_.step.number());
+  const absl::optional<SessionId> asked =
+      job_.states.Settle(job_.lifecycle.serving(), job_.roster.sessions(), job_.step.number(),
+                         job_.clock.Now(), completions);
   if (asked.has_value()) {
-    pulls_.NoteSession(*asked);
-    answers_.FailSome(
-        step_.number().Next(), [&](HeldAnswer& held) { return held.session == *asked; },
+    job_.pulls.NoteSession(*asked);
+    job_.answers.FailSome(
+        job_.step.number().Next(), [&](HeldAnswer& held) { return held.session == *asked; },
         StateRequests::WantedError(), completions);
   }
   pull_gate_.Settle(changed, completions);
 }
 
 PullId Coordinator::Pull(const PullRequest& request, PullCallback done, Completions* completions) {
-  roster_.sessions().NoteSeen(request.session, running_.Now()).IgnoreError();
-  const PullId id = pulls_.Add(request, std::move(done));
+  job_.roster.sessions().NoteSeen(request.session, job_.clock.Now()).IgnoreError();
+  const PullId id = job_.pulls.Add(request, std::move(done));
   ServePulls(completions);
-  return pulls_.Waits(id) ? id : PullId();
+  return job_.pulls.Waits(id) ? id : PullId();
 }
 
 // ---- Steps ----
 
 NextAction Coordinator::DecideNext(Completions* completions) {
-  const absl::optional<absl::Time> held_up_since = step_.HeldUpSince();
+  const absl::optional<absl::Time> held_up_since = job_.step.HeldUpSince();
   if (held_up_since.has_value()) {
-    times_.longest_wait = std::max(times_.longest_wait, running_.Now() - *held_up_since);
+    times_.longest_wait = std::max(times_.longest_wait, job_.clock.Now() - *held_up_since);
   }
   AdoptSettings(completions);
-  admission_.TakeArrivals(completions);
-  GoDown(watch_.OnArrivals(completions), completions);
+  job_.admission.TakeArrivals(completions);
+  GoDown(job_.watch.OnArrivals(completions), completions);
   NextAction action;
-  action.dropped = admission_.TakeDropped();
-  action.terms = settings_.TermsFor(roster_.sessions().census().members());
-  action.contribution = step_.TakeNext();
-  if (action.contribution.has_value()) watch_.AddGradient(action.contribution->header);
-  action.apply = applying_ =
-      lifecycle_.initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
+  action.dropped = job_.admission.TakeDropped();
+  action.terms = job_.settings.TermsFor(job_.roster.sessions().census().members());
+  action.contribution = job_.step.TakeNext();
+  if (action.contribution.has_value()) job_.watch.AddGradient(action.contribution->header);
+  action.apply = applying_ = job_.lifecycle.initialized() && job_.step.IsComplete() &&
+                             !job_.step.contributions().HasWaiting();
   if (action.apply) {  // other actions do not read these
-    const StepOptions& options = step_.contributions().options();
+    const StepOptions& options = job_.step.contributions().options();
     action.terms.changed = options.changed;
-    action.terms.learning_rates = settings_.LearningRates(options.changed, step_.number());
-    action.terms.clip_norm = Smaller(options_.guards.clip_norm, options.clip_norm);
+    action.terms.learning_rates = job_.settings.LearningRates(options.changed, job_.step.number());
+    action.terms.clip_norm = Smaller(job_.options.guards.clip_norm, options.clip_norm);
   }
-  const absl::optional<absl::Time> first = step_.contributions().since();
-  if (action.apply && options_.on_span != nullptr && first.has_value()) {
-    action.waited = running_.Now() - *first;
+  const absl::optional<absl::Time> first = job_.step.contributions().since();
+  if (action.apply && job_.options.on_span != nullptr && first.has_value()) {
+    action.waited = job_.clock.Now() - *first;
   }
   // A step that is still to be applied must come before the end of training.
-  if (action.idle() && lifecycle_.BeginsToSaveEnd()) {
+  if (action.idle() && job_.lifecycle.BeginsToSaveEnd()) {
     action.checkpoint = action.saves_end = true;
-  } else if (action.idle() && !lifecycle_.saves_end()) {
-    roster_.CheckFinished(step_.number(), running_.Now(), completions);
+  } else if (action.idle() && !job_.lifecycle.saves_end()) {
+    job_.roster.CheckFinished(job_.step.number(), job_.clock.Now(), completions);
   }
   Settle(completions);
   return action;
 }
 
 void Coordinator::AdoptSettings(Completions* completions) {
-  if (!step_.contributions().empty() || !settings_.Adopt()) return;
-  if (roster_.model().layout != nullptr) admission_.LimitInFlight();
-  roster_.sessions().ChangeAll([](SessionRecord& record) { record.clock = 0; });
-  pulls_.NoteAll();
-  roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
-                   completions);
+  if (!job_.step.contributions().empty() || !job_.settings.Adopt()) return;
+  if (job_.roster.model().layout != nullptr) job_.admission.LimitInFlight();
+  job_.roster.sessions().ChangeAll([](SessionRecord& record) { record.clock = 0; });
+  job_.pulls.NoteAll();
+  job_.roster.Announce(
+      {JobEvent::Kind::kPolicyChanged, job_.step.number(), job_.settings.consistency()},
+      completions);
 }
 
 void Coordinator::LeaveOut(const absl::Status& why, Completions* completions) {
-  admission_.LeaveOut(why, completions);
-  watch_.LeaveOut();
+  job_.admission.LeaveOut(why, completions);
+  job_.watch.LeaveOut();
 }
 
 void Coordinator::OnAccumulated(const Contribution& contribution, Completions* completions) {
-  step_.contributions().OnAccumulated(contribution.rank);
-  const SessionRecord* const worker = roster_.sessions().FindAlive(contribution.rank.second);
-  if (worker != nullptr) pulls_.NoteSession(worker->session);
-  admission_.Release(contribution.header.session);
+  job_.step.contributions().OnAccumulated(contribution.rank);
+  const SessionRecord* const worker = job_.roster.sessions().FindAlive(contribution.rank.second);
+  if (worker != nullptr) job_.pulls.NoteSession(worker->session);
+  job_.admission.Release(contribution.header.session);
   // OnApplied() follows: with a journal, the step then occupies the vector that this one has left.
   if (!applying_) Settle(completions);
 }
 
 void Coordinator::OnApplied(const StepNorms& norms, Completions* completions) {
   applying_ = false;
-  step_.Finish();
-  times_.last_step = running_.Now();
-  answers_.OnPublished(step_.number(), completions);
-  GoDown(watch_.OnStep(norms, completions), completions);
+  job_.step.Finish();
+  times_.last_step = job_.clock.Now();
+  job_.answers.OnPublished(job_.step.number(), completions);
+  GoDown(job_.watch.OnStep(norms, completions), completions);
   AdoptSettings(completions);
   Settle(completions);
 }
 
 void Coordinator::BeginJournal() {
-  answers_.BeginJournal(step_.number());
-  step_.HoldContributors();
+  job_.answers.BeginJournal(job_.step.number());
+  job_.step.HoldContributors();
 }
 
 void Coordinator::OnDurable(Step step, Completions* completions) {
-  answers_.OnDurable(step, completions);
+  job_.answers.OnDurable(step, completions);
   Settle(completions);
 }
 
 void Coordinator::EndJournal(const absl::Status& why, Completions* completions) {
-  answers_.EndJournal(lifecycle_.draining() ? lifecycle_.serving() : why, completions);
+  job_.answers.EndJournal(job_.lifecycle.draining() ? job_.lifecycle.serving() : why, completions);
 }
 
 void Coordinator::FailPushes(const absl::Status& why, Completions* completions) {
-  admission_.FailAll(lifecycle_.draining() ? lifecycle_.serving() : why, completions);
+  job_.admission.FailAll(job_.lifecycle.draining() ? job_.lifecycle.serving() : why, completions);
   Settle(completions);
 }
 
@@ -236,45 +228,45 @@ void Coordinator::FailPushes(const absl::Status& why, Completions* completions) 
 
 ShardStatus Coordinator::Describe() const {
   ShardStatus state;
-  const Census& census = roster_.sessions().census();
+  const Census& census = job_.roster.sessions().census();
   state.workers = census.open(SessionRole::kWorker);
   state.worker_counts = census.workers();
   state.observers = census.open(SessionRole::kObserver);
-  state.ended_before = roster_.ended_before();
-  const JobModel& model = roster_.model();
+  state.ended_before = job_.roster.ended_before();
+  const JobModel& model = job_.roster.model();
   if (model.layout != nullptr) {
     state.optimizer = model.optimizer;
     state.tensors = model.layout->ranges().size();
     state.layout = model.layout;
     state.elements = model.layout->size();
   }
-  state.job_id = options_.job_id;
-  state.incarnation = options_.incarnation;
-  state.step = step_.number();
-  state.consistency = settings_.consistency();
-  state.staleness_rules = settings_.rules();
-  state.expected_workers = options_.expected_workers;
-  state.schedule = settings_.schedule();
-  state.changed = step_.contributions().latest_options().changed;
-  state.learning_rate = settings_.LearningRate(state.changed, step_.number());
-  state.base_learning_rate = settings_.BaseLearningRate();
-  state.current = step_.Describe(admission_.in_flight());
-  state.waiting_pulls = pulls_.size();
-  state.counters = admission_.gate().counters();
-  state.staleness = admission_.gate().staleness();
-  state.traffic.bytes_sent = pulls_.bytes_answered();
-  if (admission_.in_flight() != nullptr) {
-    state.in_flight = admission_.in_flight()->Describe(state.elements * sizeof(float));
+  state.job_id = job_.options.job_id;
+  state.incarnation = job_.options.incarnation;
+  state.step = job_.step.number();
+  state.consistency = job_.settings.consistency();
+  state.staleness_rules = job_.settings.rules();
+  state.expected_workers = job_.options.expected_workers;
+  state.schedule = job_.settings.schedule();
+  state.changed = job_.step.contributions().latest_options().changed;
+  state.learning_rate = job_.settings.LearningRate(state.changed, job_.step.number());
+  state.base_learning_rate = job_.settings.BaseLearningRate();
+  state.current = job_.step.Describe(job_.admission.in_flight());
+  state.waiting_pulls = job_.pulls.size();
+  state.counters = job_.admission.gate().counters();
+  state.staleness = job_.admission.gate().staleness();
+  state.traffic.bytes_sent = job_.pulls.bytes_answered();
+  if (job_.admission.in_flight() != nullptr) {
+    state.in_flight = job_.admission.in_flight()->Describe(state.elements * sizeof(float));
   }
-  membership_.Describe(&state);
+  job_.membership.Describe(&state);
   state.journal_stopped = !journal_error_.ok();
   state.created = created_;
   state.uptime = clock_.Now() - created_;
-  state.now = running_.Now();
+  state.now = job_.clock.Now();
   state.times = times_;
-  lifecycle_.Describe(&state);
-  state.lost_steps = history_.lost_steps();
-  watch_.Describe(&state);
+  job_.lifecycle.Describe(&state);
+  state.lost_steps = job_.history.lost_steps();
+  job_.watch.Describe(&state);
   return state;
 }
 

@@ -1,16 +1,11 @@
 // Makes all decisions of a shard and none of its arithmetic: who takes part, which pushes count,
 // when a step is complete, which workers may continue, and when the operator's changes take effect.
 //
-// It is a deterministic state machine, made of parts that each know one thing: RuntimeSettings the
-// policy, Membership and Roster who takes part, JobLifecycle whether training begins, ends or goes
-// down, PushAdmission and HeldAnswers the pushes, PullGate and PullQueue the pulls, StateRequests
-// who needs a model, CurrentStep the step, and JobHistory what is saved. The coordinator itself has
-// the order of events.
-//
-// It has no thread and no lock of its own, and reads only the clock that it is given. JobState owns
-// it, and the mutex with which it is called. Shard, PushCalls and StepLoop report each event.
-// StepLoop asks DecideNext() for work, does the work outside the mutex, and reports the result. A
-// method that takes Completions adds the callbacks to run after the mutex is released.
+// It is a deterministic state machine. JobParts has what it knows; the coordinator has the order of
+// events. It has no thread and no lock of its own, and reads only the clocks that it is given.
+// JobState owns it, and the mutex with which it is called. Shard, PushCalls and StepLoop report
+// each event. StepLoop asks DecideNext() for work, does the work outside the mutex, and reports the
+// result. A method that takes Completions adds the callbacks to run after the mutex is released.
 
 #ifndef SLUICE_SERVER_SHARD_COORDINATOR_H_
 #define SLUICE_SERVER_SHARD_COORDINATOR_H_
@@ -21,25 +16,13 @@
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/protocol/protocol_types.h"
-#include "server/admission/current_step.h"
-#include "server/admission/held_answers.h"
 #include "server/admission/pull_gate.h"
-#include "server/admission/pull_queue.h"
 #include "server/admission/push_admission.h"
-#include "server/admission/state_requests.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/step_norms.h"
-#include "server/membership/job_lifecycle.h"
-#include "server/membership/roster.h"
-#include "server/policy/runtime_settings.h"
-#include "server/replica/pull_result.h"
-#include "server/shard/job_history.h"
-#include "server/shard/membership.h"
+#include "server/shard/job_parts.h"
 #include "server/shard/next_action.h"
-#include "server/shard/running_clock.h"
-#include "server/shard/shard_watch.h"
 #include "server/state/completions.h"
-#include "server/state/shard_options.h"
 #include "server/state/shard_status.h"
 
 namespace sluice {
@@ -47,10 +30,8 @@ namespace sluice {
 // Externally synchronized.
 class Coordinator {
  public:
-  // The other arguments are those of Shard. `release` is called by the methods that take
-  // Completions.
-  Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner,
-              PullRelease release);
+  // Both outlive it. `clock` is the one that `job` was made with.
+  Coordinator(JobParts& job, const Clock& clock);
 
   // From now on no push is answered as counted before its step is durable.
   void BeginJournal();
@@ -95,42 +76,17 @@ class Coordinator {
   void OnInitialized(Completions* completions);
 
   ShardStatus Describe() const;
-  // Shard and its parts call these directly. Tick() follows what changes the membership, and
-  // DecideNext() what changes the others.
-  Membership& membership() { return membership_; }
-  const Membership& membership() const { return membership_; }
-  PushAdmission& admission() { return admission_; }
-  PullQueue& pulls() { return pulls_; }
-  StateRequests& states() { return states_; }
-  const CurrentStep& step() const { return step_; }
-  JobLifecycle& lifecycle() { return lifecycle_; }
-  JobHistory& history() { return history_; }
-  const Roster& roster() const { return roster_; }
-  // What the operator changes takes effect at the next boundary.
-  RuntimeSettings& settings() { return settings_; }
 
  private:
   void AdoptSettings(Completions* completions);
   void Settle(Completions* completions);
   void ServePulls(Completions* completions);
 
-  const ShardOptions options_;
+  JobParts& job_;
   const Clock& clock_;
   const absl::Time created_;
-  RunningClock running_;  // times leases and waits
-  bool applying_ = false;
-  RuntimeSettings settings_;
-  Roster roster_;
-  JobLifecycle lifecycle_;
-  PullQueue pulls_;
-  StateRequests states_;
-  CurrentStep step_;
-  HeldAnswers answers_;
   PullGate pull_gate_;
-  JobHistory history_;
-  PushAdmission admission_;
-  ShardWatch watch_;
-  Membership membership_;
+  bool applying_ = false;
   absl::Status journal_error_;
   StepTimes times_;
 };

@@ -46,7 +46,7 @@ absl::Status DurabilityCalls::Restore(const ShardCheckpoint& checkpoint,
   const absl::Status restored = stripe_.Restore(checkpoint, checkpoint.step);
   if (!restored.ok()) return restored;
   if (checkpoint.optimizer_steps > 0) steps_.NoteRestored();
-  job_.coordinator.history().Restore(checkpoint);
+  job_.parts.history.Restore(checkpoint);
   return absl::OkStatus();
 }
 
@@ -61,13 +61,13 @@ absl::StatusOr<LeastJournaled> DurabilityCalls::AwaitLoaded() {
 
 void DurabilityCalls::BeginIncarnation(const IncarnationBegins& incarnations) {
   absl::MutexLock lock(&job_.mu);
-  job_.coordinator.history().BeginIncarnation(incarnations);
+  job_.parts.history.BeginIncarnation(incarnations);
   job_.recovery = std::max(job_.recovery, Recovery::kSaves);
 }
 
 void DurabilityCalls::SetLostSteps(uint64_t steps) {
   absl::MutexLock lock(&job_.mu);
-  job_.coordinator.history().SetLostSteps(steps);
+  job_.parts.history.SetLostSteps(steps);
 }
 
 // ---- The journal ----
@@ -92,7 +92,7 @@ void DurabilityCalls::SetJournalError(const absl::Status& error) {
 void DurabilityCalls::FailHeldAnswers(const absl::Status& why) {
   CompletingLock lock(&job_.mu);
   job_.coordinator.EndJournal(why, lock.completions());
-  job_.coordinator.lifecycle().ForgetEnd();
+  job_.parts.lifecycle.ForgetEnd();
   job_.AnswerIfEndIsSaved(lock.completions());
 }
 
@@ -101,13 +101,13 @@ void DurabilityCalls::FailHeldAnswers(const absl::Status& why) {
 void DurabilityCalls::SaveEndWith(CheckpointCallback save) {
   absl::MutexLock lock(&job_.mu);
   steps_.SaveEndWith(std::move(save));
-  job_.coordinator.lifecycle().SaveEnd();
+  job_.parts.lifecycle.SaveEnd();
 }
 
 void DurabilityCalls::OnEndSaved(const absl::StatusOr<Step>& saved) {
   {
     absl::MutexLock lock(&job_.mu);
-    job_.coordinator.lifecycle().OnEndSaved(saved, job_.coordinator.step().number());
+    job_.parts.lifecycle.OnEndSaved(saved, job_.parts.step.number());
   }
   steps_.Advance();
 }
@@ -133,7 +133,7 @@ void DurabilityCalls::TakeCheckpoint(CheckpointCallback taken) {
     absl::MutexLock lock(&job_.mu);
     wanted = job_.CheckRecovery(Recovery::kSaves);
     if (wanted.ok()) wanted = job_.others.why_stopped();
-    if (wanted.ok()) wanted = job_.coordinator.lifecycle().CheckInitialized();
+    if (wanted.ok()) wanted = job_.parts.lifecycle.CheckInitialized();
     if (wanted.ok()) job_.checkpoints.Add(taken);
   }
   if (!wanted.ok()) {

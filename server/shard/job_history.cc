@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "server/membership/session_queries.h"
+#include "server/shard/job_parts.h"
 
 namespace sluice {
+
+JobHistory::JobHistory(JobParts& job) : job_(job), incarnations_(job.options.incarnation) {}
 
 ShardCheckpoint JobHistory::Checkpoint() const {
   ShardCheckpoint checkpoint;

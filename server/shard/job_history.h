@@ -7,37 +7,19 @@
 
 #include <cstdint>
 
-#include "common/base/clock.h"
-#include "server/admission/current_step.h"
-#include "server/admission/push_admission.h"
-#include "server/membership/job_lifecycle.h"
-#include "server/membership/roster.h"
-#include "server/policy/runtime_settings.h"
 #include "server/policy/step_terms.h"
-#include "server/shard/shard_watch.h"
 #include "server/state/incarnation_history.h"
 #include "server/state/shard_checkpoint.h"
-#include "server/state/shard_options.h"
 #include "server/state/step_journal.h"
 
 namespace sluice {
 
-// The parts of the coordinator that are saved and restored.
-struct SavedParts {
-  const ShardOptions& options;
-  RuntimeSettings& settings;
-  Roster& roster;
-  JobLifecycle& lifecycle;
-  CurrentStep& step;
-  PushAdmission& admission;
-  ShardWatch& watch;
-  const Clock& clock;  // that times leases
-};
+struct JobParts;
 
-// Externally synchronized, together with these parts, which outlive it; the coordinator owns it.
+// Externally synchronized, together with the parts that own it.
 class JobHistory {
  public:
-  explicit JobHistory(const SavedParts& job) : job_(job), incarnations_(job.options.incarnation) {}
+  explicit JobHistory(JobParts& job);
 
   // Recovery: see DurabilityCalls. Before the first worker joins.
   void Restore(const ShardCheckpoint& checkpoint);
@@ -55,7 +37,7 @@ class JobHistory {
   StepRecord MakeStepRecord(const StepTerms& terms) const;
 
  private:
-  const SavedParts job_;
+  JobParts& job_;
   IncarnationHistory incarnations_;
   uint64_t lost_steps_ = 0;
 };

@@ -11,7 +11,7 @@ constexpr absl::Duration kLongestSave = absl::Seconds(30);
 }  // namespace
 
 std::string JobState::NameOf(SessionId session) const {
-  const auto record = coordinator.roster().sessions().Find(session);
+  const auto record = parts.roster.sessions().Find(session);
   return record.ok() ? (*record)->worker : "";
 }
 
@@ -23,10 +23,9 @@ absl::Status JobState::CheckRecovery(Recovery at_least) const {
 void JobState::RequestPeriodicCheckpoint() {
   if (!checkpoints.has_periodic()) return;
   if (others_checkpoints.saves()) {
-    LOG(WARNING) << "step " << coordinator.step().number()
-                 << " gets no checkpoint, since another server "
+    LOG(WARNING) << "step " << parts.step.number() << " gets no checkpoint, since another server "
                  << "still writes the one before; make --checkpoint-every larger";
-  } else if (coordinator.lifecycle().initialized()) {
+  } else if (parts.lifecycle.initialized()) {
     checkpoints.AddPeriodic();
   }
 }
@@ -35,7 +34,7 @@ void JobState::RequestPeriodicCheckpoint() {
 // lost steps.
 void JobState::AnswerIfEndIsSaved(Completions* completions) {
   if (await_end.empty()) return;
-  const bool waits = coordinator.lifecycle().AwaitsEnd();
+  const bool waits = parts.lifecycle.AwaitsEnd();
   const bool is_patient = clock.Now() - await_end_since < kLongestSave;
   if (waits && !others.stopped() && is_patient) return;
   const bool is_lost = waits && others.stopped();

@@ -20,6 +20,7 @@
 #include "server/replica/order_reports.h"
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
+#include "server/shard/job_parts.h"
 #include "server/shard/replica_checkpoints.h"
 #include "server/shard/replica_group.h"
 #include "server/shard/tensor_summaries.h"
@@ -32,11 +33,12 @@ namespace sluice {
 enum class Recovery { kRepeats, kSaves, kDone };
 
 struct JobState {
-  // The arguments are those of Coordinator.
+  // The arguments are those of JobParts.
   JobState(const ShardOptions& options, const Clock& clock_, JobListener owner, PullRelease release)
       : clock(clock_),
         others_checkpoints(others),
-        coordinator(options, clock_, std::move(owner), std::move(release)) {}
+        parts(options, clock_, std::move(owner), std::move(release)),
+        coordinator(parts, clock_) {}
 
   // Of its worker or observer; empty if the session is unknown.
   std::string NameOf(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -74,7 +76,8 @@ struct JobState {
   ReplicaCheckpoints others_checkpoints ABSL_GUARDED_BY(mu);
   OrderReports carried ABSL_GUARDED_BY(mu);  // of all servers
   TensorSummaries summaries ABSL_GUARDED_BY(mu);
-  Coordinator coordinator ABSL_GUARDED_BY(mu);
+  JobParts parts ABSL_GUARDED_BY(mu);
+  Coordinator coordinator ABSL_GUARDED_BY(mu);  // of these
   Recovery recovery ABSL_GUARDED_BY(mu) = Recovery::kDone;
   CheckpointRequests checkpoints ABSL_GUARDED_BY(mu);
   // Who waits for the end to be saved, and since when the first does.

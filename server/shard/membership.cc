@@ -9,6 +9,7 @@
 #include "common/protocol/optimizer_options.h"
 #include "server/membership/session_queries.h"
 #include "server/policy/staleness_rules.h"
+#include "server/shard/job_parts.h"
 
 namespace sluice {
 namespace {
@@ -32,6 +33,8 @@ absl::Status CheckFarewell(const Farewell& farewell) {
 }
 
 }  // namespace
+
+Membership::Membership(JobParts& job) : job_(job), ticked_(job.clock.Now()) {}
 
 absl::StatusOr<Welcome> Membership::Join(const JoinRequest& request, JobListener listener,
                                          Completions* completions) {
@@ -99,10 +102,6 @@ absl::StatusOr<Step> Membership::Heartbeat(SessionId session,
   return job_.step.number();
 }
 
-void Membership::ConnectionLost(SessionId session) {
-  job_.roster.MarkLost(session, job_.clock.Now());
-}
-
 absl::StatusOr<Step> Membership::Leave(SessionId session, const Farewell& farewell,
                                        Completions* completions) {
   const auto record = job_.roster.sessions().Find(session);
@@ -121,10 +120,6 @@ absl::StatusOr<Step> Membership::Leave(SessionId session, const Farewell& farewe
   const bool ends_with_job = job_.lifecycle.draining() && !farewell.failure.empty();
   if (!observes && !ends_with_job) job_.watch.OnLeave(**record, completions);
   return job_.step.number();
-}
-
-absl::Status Membership::Evict(const std::string& worker, Completions* completions) {
-  return job_.roster.Ban(worker, job_.clock.Now(), completions);
 }
 
 // Bytes that arrive renew a lease, at no cost for each chunk. The time since the last tick does not

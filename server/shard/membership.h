@@ -3,58 +3,31 @@
 #ifndef SLUICE_SERVER_SHARD_MEMBERSHIP_H_
 #define SLUICE_SERVER_SHARD_MEMBERSHIP_H_
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/base/clock.h"
 #include "common/protocol/protocol_types.h"
-#include "server/admission/current_step.h"
-#include "server/admission/pull_queue.h"
-#include "server/admission/push_admission.h"
-#include "server/admission/state_requests.h"
-#include "server/membership/job_lifecycle.h"
-#include "server/membership/roster.h"
-#include "server/policy/runtime_settings.h"
-#include "server/shard/job_history.h"
-#include "server/shard/shard_watch.h"
 #include "server/state/completions.h"
 #include "server/state/job_results.h"
-#include "server/state/shard_options.h"
+#include "server/state/session_record.h"
 #include "server/state/shard_status.h"
 
 namespace sluice {
 
-// The parts of the coordinator that depend on who takes part.
-struct MembershipParts {
-  const ShardOptions& options;
-  RuntimeSettings& settings;
-  Roster& roster;
-  const JobLifecycle& lifecycle;
-  CurrentStep& step;
-  PushAdmission& admission;
-  PullQueue& pulls;
-  const StateRequests& states;
-  const JobHistory& history;
-  ShardWatch& watch;
-  const Clock& clock;  // that times leases
-};
+struct JobParts;
 
-// Externally synchronized, together with these parts, which outlive it; the coordinator owns it.
+// Externally synchronized, together with the parts that own it.
 class Membership {
  public:
-  explicit Membership(const MembershipParts& job) : job_(job), ticked_(job.clock.Now()) {}
+  explicit Membership(JobParts& job);
 
-  // Shard's methods of these names, with their errors. Coordinator::Tick() follows.
+  // Shard's methods of these names, with their errors.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener,
                                Completions* completions);
   absl::StatusOr<Step> Heartbeat(SessionId session,
                                  const absl::optional<StepMeasurement>& measurement);
-  void ConnectionLost(SessionId session);
   absl::StatusOr<Step> Leave(SessionId session, const Farewell& farewell, Completions* completions);
-  absl::Status Evict(const std::string& worker, Completions* completions);
 
   // Time has passed: notes who has waited for this server since the last call, and, if `silent`,
   // for another one.
@@ -66,7 +39,7 @@ class Membership {
   void Describe(ShardStatus* state) const;                   // fills in what workers have measured
 
  private:
-  const MembershipParts job_;
+  JobParts& job_;
   absl::Time ticked_;  // when NoteServed() was last called
   JobResults results_;
   MeasurementStatus measured_;

@@ -59,12 +59,12 @@ absl::StatusOr<absl::optional<InitializeOutcome>> PushCalls::JudgeOffer(SessionI
 
 // Nothing if the parameters are wanted.
 absl::StatusOr<absl::optional<InitializeOutcome>> PushCalls::AnswerOffer(SessionId session) const {
-  const JobLifecycle& lifecycle = job_.coordinator.lifecycle();
+  const JobLifecycle& lifecycle = job_.parts.lifecycle;
   if (lifecycle.draining()) return lifecycle.serving();
-  const auto record = job_.coordinator.roster().sessions().FindWorker(session);
+  const auto record = job_.parts.roster.sessions().FindWorker(session);
   if (!record.ok()) return record.status();
   absl::optional<InitializeOutcome> answer;
-  if (lifecycle.initialized()) answer.emplace().step = job_.coordinator.step().number();
+  if (lifecycle.initialized()) answer.emplace().step = job_.parts.step.number();
   return answer;
 }
 
@@ -80,7 +80,7 @@ absl::StatusOr<InitializeStart> PushCalls::BeginOffer(SessionId session, uint32_
   const PushName name = {session, Sequence(), attempt};
   const absl::Status begun = job_.others.Begin(name);
   if (!begun.ok()) return begun;
-  const PushId id = job_.coordinator.admission().NextId();
+  const PushId id = job_.parts.admission.NextId();
   PushHeader header;
   header.session = session;
   header.attempt = attempt;
@@ -111,20 +111,20 @@ absl::StatusOr<InitializeOutcome> PushCalls::Adopt(std::unique_ptr<PendingPush> 
   Step step;
   {
     absl::MutexLock lock(&job_.mu);
-    step = job_.coordinator.step().number();
+    step = job_.parts.step.number();
   }
   std::shared_ptr<Snapshot> first = stripe_.MakeFirst(*offer, step);
   InitializeOutcome outcome;
   {
     CompletingLock lock(&job_.mu);
     bytes_received_ += bytes;
-    const auto session = job_.coordinator.roster().sessions().Find(offer->header().session);
+    const auto session = job_.parts.roster.sessions().Find(offer->header().session);
     if (!session.ok()) {
       job_.others.Drop(offer->id());  // it was whole when the session ended, so the others kept it
       return session.status();
     }
-    outcome.accepted = !job_.coordinator.lifecycle().initialized();
-    outcome.step = job_.coordinator.step().number();
+    outcome.accepted = !job_.parts.lifecycle.initialized();
+    outcome.step = job_.parts.step.number();
     if (outcome.accepted) {
       job_.others.TakeParameters(offer->id(), outcome.step);
       stripe_.Start(std::move(first));
@@ -181,7 +181,7 @@ void PushCalls::TellReplicas(const PushName& name, const absl::StatusOr<Admissio
 
 bool PushCalls::Cancel(PushId id) {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.admission().Cancel(id);
+  return job_.parts.admission.Cancel(id);
 }
 
 PushId PushCalls::Finish(std::unique_ptr<PendingPush> push, PushCallback done) {
@@ -210,8 +210,8 @@ absl::Status PushCalls::CheckHeader(const PushHeader& header) const {
   std::shared_ptr<const OptimizerConfig> optimizer;
   {
     absl::MutexLock lock(&job_.mu);
-    layout = job_.coordinator.roster().model().layout;
-    optimizer = job_.coordinator.roster().model().optimizer;
+    layout = job_.parts.roster.model().layout;
+    optimizer = job_.parts.roster.model().optimizer;
   }
   const absl::Status options = CheckOptions(*optimizer, options_.schedule, header);
   if (!options.ok() || header.running_means == nullptr) return options;
@@ -221,7 +221,7 @@ absl::Status PushCalls::CheckHeader(const PushHeader& header) const {
 // Before the push waits, so that nobody fills the memory with options of groups that do not exist.
 absl::Status PushCalls::CheckGroups(const PushHeader& header) const {
   if (header.options == nullptr) return absl::OkStatus();
-  const size_t groups = job_.coordinator.roster().model().optimizer->groups.size();
+  const size_t groups = job_.parts.roster.model().optimizer->groups.size();
   const size_t changed = header.options->groups().size();
   if (changed <= groups + 1) return absl::OkStatus();
   return MakeError(Reason::kBadOptimizer,

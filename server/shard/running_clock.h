@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// Externally synchronized; the coordinator owns it.
+// Externally synchronized; JobParts owns it.
 class RunningClock final : public Clock {
  public:
   // Begins at the time of `clock`, which outlives it. `tick` is the longest time between two

@@ -48,17 +48,17 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     absl::Status ready = job_.others_checkpoints.CheckLoaded();
     if (ready.ok()) ready = job_.CheckRecovery(Recovery::kDone);
     if (!ready.ok()) return ready;
-    const bool ended = job_.coordinator.roster().ended_before();
-    welcome = job_.coordinator.membership().Join(request, std::move(listener), lock.completions());
+    const bool ended = job_.parts.roster.ended_before();
+    welcome = job_.parts.membership.Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && stripe().layout() == nullptr) {
-      steps_.Open(job_.coordinator.roster().model().layout,
-                  *job_.coordinator.roster().model().optimizer, options_.program_optimizer);
-      const StalenessRules& rules = job_.coordinator.settings().rules();
+      steps_.Open(job_.parts.roster.model().layout, *job_.parts.roster.model().optimizer,
+                  options_.program_optimizer);
+      const StalenessRules& rules = job_.parts.settings.rules();
       LOG_IF(INFO, rules.any()) << "rules for stale gradients: " << rules.ToString();
     }
     if (welcome.ok()) job_.others.Open(welcome->session, request);
     // The end that was saved is not that of this launch.
-    if (ended && !job_.coordinator.roster().ended_before()) job_.RequestPeriodicCheckpoint();
+    if (ended && !job_.parts.roster.ended_before()) job_.RequestPeriodicCheckpoint();
     job_.coordinator.Tick(silent, lock.completions());
   }
   steps_.Advance();
@@ -68,13 +68,13 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
 absl::StatusOr<Step> Shard::Heartbeat(SessionId session,
                                       const absl::optional<StepMeasurement>& measurement) {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.membership().Heartbeat(session, measurement);
+  return job_.parts.membership.Heartbeat(session, measurement);
 }
 
 void Shard::ConnectionLost(SessionId session) {
   {
     absl::MutexLock lock(&job_.mu);
-    job_.coordinator.membership().ConnectionLost(session);
+    job_.parts.roster.MarkLost(session, job_.parts.clock.Now());
   }
   Tick();
 }
@@ -83,7 +83,7 @@ absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
   absl::StatusOr<Step> step;
   {
     CompletingLock lock(&job_.mu);
-    step = job_.coordinator.membership().Leave(session, farewell, lock.completions());
+    step = job_.parts.membership.Leave(session, farewell, lock.completions());
   }
   Tick();
   return step;
@@ -117,9 +117,9 @@ absl::StatusOr<Step> Shard::ChangeSettings(
   {
     absl::MutexLock lock(&job_.mu);
     absl::Status proposed = job_.CheckRecovery(Recovery::kSaves);
-    if (proposed.ok()) proposed = propose(job_.coordinator.settings());
+    if (proposed.ok()) proposed = propose(job_.parts.settings);
     if (!proposed.ok()) return proposed;
-    from = job_.coordinator.step().NextBoundary();
+    from = job_.parts.step.NextBoundary();
   }
   steps_.Advance();
   return from;
@@ -127,14 +127,14 @@ absl::StatusOr<Step> Shard::ChangeSettings(
 
 ReductionOrder Shard::OrderFor(ConsistencyMode mode) {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.settings().OrderFor(mode);
+  return job_.parts.settings.OrderFor(mode);
 }
 
 absl::Status Shard::Evict(const std::string& worker) {
   absl::Status evicted;
   {
     CompletingLock lock(&job_.mu);
-    evicted = job_.coordinator.membership().Evict(worker, lock.completions());
+    evicted = job_.parts.roster.Ban(worker, job_.parts.clock.Now(), lock.completions());
   }
   steps_.Advance();
   return evicted;
@@ -174,7 +174,7 @@ void Shard::DropPull(const PullName& name) {
 
 bool Shard::CancelPull(PullId id) {
   absl::MutexLock lock(&job_.mu);
-  const absl::optional<PullRequest> cancelled = job_.coordinator.pulls().Cancel(id);
+  const absl::optional<PullRequest> cancelled = job_.parts.pulls.Cancel(id);
   if (cancelled.has_value()) job_.others.DropPull({cancelled->session, cancelled->number});
   return cancelled.has_value();
 }
@@ -212,7 +212,7 @@ ShardStatus Shard::Describe() const {
 std::vector<SessionRecord> Shard::Sessions() const {
   std::vector<SessionRecord> records;
   absl::MutexLock lock(&job_.mu);
-  for (const auto& entry : job_.coordinator.roster().sessions().records()) {
+  for (const auto& entry : job_.parts.roster.sessions().records()) {
     records.push_back(entry.second);
   }
   return records;
@@ -220,22 +220,22 @@ std::vector<SessionRecord> Shard::Sessions() const {
 
 std::vector<SessionRecord> Shard::WorkersAfter(const std::string& name, size_t most) const {
   absl::MutexLock lock(&job_.mu);
-  return sluice::WorkersAfter(name, job_.coordinator.roster().sessions().records(), most);
+  return sluice::WorkersAfter(name, job_.parts.roster.sessions().records(), most);
 }
 
 ObserverPlaces Shard::PlacesFor(const std::string& observer) const {
   absl::MutexLock lock(&job_.mu);
-  return sluice::PlacesFor(observer, job_.coordinator.roster().sessions().records());
+  return sluice::PlacesFor(observer, job_.parts.roster.sessions().records());
 }
 
 Results Shard::results() const {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.membership().results();
+  return job_.parts.membership.results();
 }
 
 std::shared_ptr<const Layout> Shard::layout() const {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.roster().model().layout;
+  return job_.parts.roster.model().layout;
 }
 
 std::string Shard::NameOf(SessionId session) const {

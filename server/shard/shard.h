@@ -10,9 +10,9 @@
 //    result is not finite, the step is made without its gradients: only the step's number changes.
 // 5. The push is answered; with a journal, only after its step is durable. Then pulls are answered.
 //
-// The Coordinator decides everything and has no vector. The ServerStripe has all vectors and
-// decides nothing. The shard joins the two by direct calls: it tells the stripe what the
-// coordinator and the StepDirector have decided. It sends the same to the replicas on the other
+// The Coordinator decides everything, with JobParts, and has no vector. The ServerStripe has all
+// vectors and decides nothing. The shard joins the two by direct calls: it tells the stripe what
+// the coordinator and the StepDirector have decided. It sends the same to the replicas on the other
 // servers (ReplicaGroup), with the mutex, so that all have it in one order. A payload has arrived,
 // and a step is made, when all servers have said so. One server is a group of one: the same calls,
 // and nobody to wait for. With several, only executors.steps makes steps, because it waits for the

@@ -11,36 +11,40 @@
 #include "common/protocol/optimizer_options.h"
 #include "server/admission/draining.h"
 #include "server/policy/staleness_rules.h"
+#include "server/shard/job_parts.h"
 
 namespace sluice {
+
+ShardWatch::ShardWatch(JobParts& job)
+    : job_(job), watch_(job.options.guards.on_divergence, job.options.warnings) {}
 
 void ShardWatch::Restore(const ShardCheckpoint& checkpoint) {
   watch_.Restore(checkpoint.losses, checkpoint.suspect_since);
 }
 
 AdviceFacts ShardWatch::FactsForAdvice() const {
-  const OptimizerConfig& optimizer = *shard_.roster.model().optimizer;
-  Consistency automatic = shard_.settings.consistency();
+  const OptimizerConfig& optimizer = *job_.roster.model().optimizer;
+  Consistency automatic = job_.settings.consistency();
   SetStalenessRules(RuleChoice::kAuto, &automatic);
   AdviceFacts facts;
-  const StepOptions& latest = shard_.step.contributions().latest_options();
-  facts.learning_rate = shard_.settings.LearningRate(latest.changed, shard_.step.number());
-  facts.staleness = shard_.admission.gate().staleness().mean();
-  facts.auto_helps = !shard_.settings.rules().any() && ChooseRules(automatic, optimizer).any();
-  facts.clips = shard_.options.guards.clip_norm.has_value() || latest.clip_norm.has_value();
+  const StepOptions& latest = job_.step.contributions().latest_options();
+  facts.learning_rate = job_.settings.LearningRate(latest.changed, job_.step.number());
+  facts.staleness = job_.admission.gate().staleness().mean();
+  facts.auto_helps = !job_.settings.rules().any() && ChooseRules(automatic, optimizer).any();
+  facts.clips = job_.options.guards.clip_norm.has_value() || latest.clip_norm.has_value();
   return facts;
 }
 
-uint32_t ShardWatch::CountWorkers() const { return shard_.roster.sessions().census().members(); }
+uint32_t ShardWatch::CountWorkers() const { return job_.roster.sessions().census().members(); }
 
 absl::Status ShardWatch::OnWorkers(Completions* completions) {
-  const Step step = shard_.step.number();
-  const Roster& roster = shard_.roster;
+  const Step step = job_.step.number();
+  const Roster& roster = job_.roster;
   const WorkerCounts now = roster.sessions().census().workers();
-  const uint32_t expected = shard_.options.expected_workers;
+  const uint32_t expected = job_.options.expected_workers;
   watch_.OnWorkers(step, now);
   watch_.OnLate(step, roster.CountLate(), expected);
-  const Consistency& rules = shard_.settings.consistency();
+  const Consistency& rules = job_.settings.consistency();
   watch_.OnQuorum(step, rules.mode == ConsistencyMode::kBackup ? rules.quorum : 0,
                   roster.started() ? now.open : std::max(now.open, expected));
   return Tell(completions);
@@ -48,17 +52,17 @@ absl::Status ShardWatch::OnWorkers(Completions* completions) {
 
 void ShardWatch::OnLeave(const SessionRecord& worker, Completions* completions) {
   if (worker.presence == Presence::kLeft) return watch_.OnLeave();
-  completions->Add([step = shard_.step.number(), text = worker.DescribeFailure()] {
+  completions->Add([step = job_.step.number(), text = worker.DescribeFailure()] {
     LOG(WARNING) << "at step " << step << " a worker was lost: " << text;
   });
 }
 
 absl::Status ShardWatch::OnArrivals(Completions* completions) {
-  const std::vector<SessionId> not_finite = shard_.admission.TakeNotFinite();
+  const std::vector<SessionId> not_finite = job_.admission.TakeNotFinite();
   if (not_finite.empty()) return absl::OkStatus();
   const uint32_t workers = CountWorkers();
   for (const SessionId worker : not_finite) {
-    watch_.OnNotFinite(shard_.step.number(), worker, workers, [this] { return FactsForAdvice(); });
+    watch_.OnNotFinite(job_.step.number(), worker, workers, [this] { return FactsForAdvice(); });
   }
   return Tell(completions);
 }
@@ -69,18 +73,18 @@ void ShardWatch::AddGradient(const PushHeader& push) {
 
 // What it may say is told with the step, which follows.
 void ShardWatch::LeaveOut() {
-  watch_.LeaveOut(shard_.step.number(), CountWorkers(), [this] { return FactsForAdvice(); });
+  watch_.LeaveOut(job_.step.number(), CountWorkers(), [this] { return FactsForAdvice(); });
 }
 
 absl::Status ShardWatch::OnStep(const StepNorms& norms, Completions* completions) {
   StepReport report;
-  report.step = shard_.step.number();
-  const OptimizerConfig& optimizer = *shard_.roster.model().optimizer;
+  report.step = job_.step.number();
+  const OptimizerConfig& optimizer = *job_.roster.model().optimizer;
   if (!PublishesGradients(optimizer.options)) {  // gradients may grow
     report.norm_before = norms.before;
     report.norm = norms.after;
   }
-  report.warms_up = report.step.value() <= shard_.settings.schedule().warmup_steps;
+  report.warms_up = report.step.value() <= job_.settings.schedule().warmup_steps;
   report = watch_.OnStep(report, CountWorkers(), [this] { return FactsForAdvice(); });
   if (VLOG_IS_ON(1)) {
     completions->Add([report] {
@@ -89,8 +93,8 @@ absl::Status ShardWatch::OnStep(const StepNorms& norms, Completions* completions
               << (report.loss.has_value() ? absl::StrCat(*report.loss) : "unknown");
     });
   }
-  watch_.OnPushes(report.step, shard_.admission.gate().counters(),
-                  shard_.settings.consistency().mode == ConsistencyMode::kBounded);
+  watch_.OnPushes(report.step, job_.admission.gate().counters(),
+                  job_.settings.consistency().mode == ConsistencyMode::kBounded);
   return Tell(completions);
 }
 

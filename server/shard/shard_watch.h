@@ -4,35 +4,22 @@
 #define SLUICE_SERVER_SHARD_SHARD_WATCH_H_
 
 #include "absl/status/status.h"
-#include "server/admission/current_step.h"
-#include "server/admission/push_admission.h"
 #include "server/aggregation/step_norms.h"
-#include "server/membership/roster.h"
-#include "server/policy/runtime_settings.h"
 #include "server/shard/training_watch.h"
 #include "server/state/completions.h"
 #include "server/state/shard_checkpoint.h"
-#include "server/state/shard_options.h"
 #include "server/state/shard_status.h"
 
 namespace sluice {
 
-// The parts of the shard that it looks at. They outlive the watch.
-struct WatchedShard {
-  const ShardOptions& options;
-  const RuntimeSettings& settings;
-  const Roster& roster;
-  const CurrentStep& step;
-  PushAdmission& admission;
-};
+struct JobParts;
 
-// Externally synchronized, together with these parts; the coordinator owns it. A method that
-// returns a status returns DIVERGED, with the sentence for all workers, if the job ends because
-// training diverges; otherwise OK.
+// Externally synchronized, together with the parts that own it. A method that returns a status
+// returns DIVERGED, with the sentence for all workers, if the job ends because training diverges;
+// otherwise OK.
 class ShardWatch {
  public:
-  explicit ShardWatch(const WatchedShard& shard)
-      : shard_(shard), watch_(shard.options.guards.on_divergence, shard.options.warnings) {}
+  explicit ShardWatch(JobParts& job);
 
   // Continues from a checkpoint. Before any other method.
   void Restore(const ShardCheckpoint& checkpoint);
@@ -57,7 +44,7 @@ class ShardWatch {
   uint32_t CountWorkers() const;
   absl::Status Tell(Completions* completions);
 
-  const WatchedShard shard_;
+  JobParts& job_;
   TrainingWatch watch_;
 };
 

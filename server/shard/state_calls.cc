@@ -16,7 +16,7 @@ constexpr uint64_t kMostBytesBeside = 64 << 20;
 }  // namespace
 
 absl::Status StateCalls::CheckWorker(SessionId session) const {
-  const Roster& roster = job_.coordinator.roster();
+  const Roster& roster = job_.parts.roster;
   const auto worker = roster.sessions().FindWorker(session);
   if (!worker.ok()) return worker.status();
   if (PublishesGradients(roster.model().optimizer->options)) {
@@ -36,8 +36,8 @@ StateRequestId StateCalls::Pull(SessionId session, absl::optional<uint64_t> step
       // Before the first step there is no model that could be ahead.
       const std::shared_ptr<const Snapshot> latest = stripe_.latest();
       const bool is_ahead = latest != nullptr && steps.value_or(0) > latest->optimizer_steps;
-      id = job_.coordinator.states().Add(session, is_ahead ? steps : absl::nullopt, std::move(done),
-                                         lock.completions());
+      id = job_.parts.states.Add(session, is_ahead ? steps : absl::nullopt, std::move(done),
+                                 lock.completions());
     } else {
       lock.completions()->Add([done = std::move(done), may] { done(may); });
     }
@@ -48,15 +48,15 @@ StateRequestId StateCalls::Pull(SessionId session, absl::optional<uint64_t> step
 
 bool StateCalls::Cancel(StateRequestId id) {
   absl::MutexLock lock(&job_.mu);
-  return job_.coordinator.states().Cancel(id);
+  return job_.parts.states.Cancel(id);
 }
 
 absl::StatusOr<StateOfferId> StateCalls::BeginOffer(SessionId session, uint64_t* most) {
   absl::MutexLock lock(&job_.mu);
   const absl::Status may = CheckWorker(session);
   if (!may.ok()) return may;
-  *most = kMostBytesOfElement * job_.coordinator.roster().model().layout->size() + kMostBytesBeside;
-  return job_.coordinator.states().BeginOffer(session);
+  *most = kMostBytesOfElement * job_.parts.roster.model().layout->size() + kMostBytesBeside;
+  return job_.parts.states.BeginOffer(session);
 }
 
 void StateCalls::HandOn(StateOfferId offer, std::string bytes, uint64_t checksum) {
@@ -64,8 +64,8 @@ void StateCalls::HandOn(StateOfferId offer, std::string bytes, uint64_t checksum
   {
     CompletingLock lock(&job_.mu);
     const std::shared_ptr<const Snapshot> latest = stripe_.latest();
-    job_.coordinator.states().HandOn(
-        offer, {latest->step, latest->optimizer_steps, shared, checksum}, lock.completions());
+    job_.parts.states.HandOn(offer, {latest->step, latest->optimizer_steps, shared, checksum},
+                             lock.completions());
   }
   steps_.Advance();
 }
@@ -73,7 +73,7 @@ void StateCalls::HandOn(StateOfferId offer, std::string bytes, uint64_t checksum
 void StateCalls::Fail(StateOfferId offer, const std::string& failure) {
   {
     CompletingLock lock(&job_.mu);
-    job_.coordinator.states().Fail(offer, failure, lock.completions());
+    job_.parts.states.Fail(offer, failure, lock.completions());
   }
   steps_.Advance();
 }
@@ -81,7 +81,7 @@ void StateCalls::Fail(StateOfferId offer, const std::string& failure) {
 void StateCalls::EndOffer(StateOfferId offer) {
   {
     CompletingLock lock(&job_.mu);
-    job_.coordinator.states().EndOffer(offer, lock.completions());
+    job_.parts.states.EndOffer(offer, lock.completions());
   }
   steps_.Advance();
 }

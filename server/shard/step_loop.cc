@@ -122,7 +122,7 @@ void StepLoop::DoAll(Work work) {
 // The listener writes a file.
 bool StepLoop::IsLarge() const {
   absl::MutexLock lock(&job_.mu);
-  const std::shared_ptr<const Layout>& model = job_.coordinator.roster().model().layout;
+  const std::shared_ptr<const Layout>& model = job_.parts.roster.model().layout;
   return job_.others.replicas() > 1 || step_listener_ != nullptr ||
          (model != nullptr && model->size() > kPartElements);
 }
@@ -130,7 +130,7 @@ bool StepLoop::IsLarge() const {
 // Sessions end in many ways, each of which is followed by Advance().
 bool StepLoop::StartAdvancing() {
   CompletingLock lock(&job_.mu);
-  const SessionTable& sessions = job_.coordinator.roster().sessions();
+  const SessionTable& sessions = job_.parts.roster.sessions();
   job_.others.EndSessions(
       sessions.ended(), [&](SessionId session) { return sessions.IsAlive(session); },
       lock.completions());
@@ -201,7 +201,7 @@ void StepLoop::Publish(const NextAction& action, Step next) {
     }
     before = stripe_.Publish();
     job_.coordinator.OnApplied(director_->norms(), &completions);
-    if (job_.checkpoints.IsDue(job_.coordinator.step().number())) job_.RequestPeriodicCheckpoint();
+    if (job_.checkpoints.IsDue(job_.parts.step.number())) job_.RequestPeriodicCheckpoint();
   }
   before = nullptr;  // without the mutex, since that may take long; the next pushes need its memory
   completions.Run();
@@ -231,7 +231,7 @@ void StepLoop::LeaveOut(const BadNumber& bad, Step step) {
   absl::Status why;
   {
     CompletingLock lock(&job_.mu);
-    why = WhyNotMade(*job_.coordinator.roster().model().layout, bad, step, director_->gradients());
+    why = WhyNotMade(*job_.parts.roster.model().layout, bad, step, director_->gradients());
     job_.coordinator.LeaveOut(why, lock.completions());
   }
   LOG_EVERY_N(WARNING, 100) << why.message();
@@ -242,7 +242,7 @@ void StepLoop::AppendToJournal(const NextAction& action) {
   StepRecord record;
   {
     absl::MutexLock lock(&job_.mu);
-    record = job_.coordinator.history().MakeStepRecord(action.terms);
+    record = job_.parts.history.MakeStepRecord(action.terms);
   }
   record.terms = director_->terms();
   record.gradients = director_->gradients();
@@ -257,7 +257,7 @@ void StepLoop::MakeCheckpoint(const NextAction& action) {
   std::vector<CheckpointCallback> callbacks;
   {
     absl::MutexLock lock(&job_.mu);
-    *checkpoint = job_.coordinator.history().Checkpoint();
+    *checkpoint = job_.parts.history.Checkpoint();
     checkpoint->elsewhere = job_.others_checkpoints.Take(
         {checkpoint->job_id, checkpoint->incarnations.current(), checkpoint->step});
     callbacks = job_.checkpoints.TakeAll();
@@ -309,7 +309,7 @@ absl::Status StepLoop::MakeAgain(const StepRecord& record, absl::Span<const floa
   if (checksum != record.checksum) return OtherBitsError(record.step, record.checksum, checksum);
   job_.others.Send(PublishStep());
   before = stripe_.Publish();
-  job_.coordinator.history().Replay(record);
+  job_.parts.history.Replay(record);
   return absl::OkStatus();
 }
 
