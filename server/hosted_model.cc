@@ -21,7 +21,7 @@ HostedModel::HostedModel(const ServerOptions& options, std::unique_ptr<DurableDi
       constants_(std::make_shared<ConstantStore>(options.shard.job_id, options.durable.directory,
                                                  *options.files)) {}
 
-HostedModel::~HostedModel() { shard_.executors().Drain(); }
+HostedModel::~HostedModel() { shard_.store().executors().Drain(); }
 
 absl::StatusOr<std::unique_ptr<HostedModel>> HostedModel::Open(ServerOptions options,
                                                                Trace* trace) {

@@ -45,7 +45,7 @@ ServerIncarnation::ServerIncarnation(const ServerOptions& options,
 }
 
 void ServerIncarnation::LeadReplicas() {
-  shard().Lead(replicas_->links());
+  shard().Lead(replicas_->links(), [this] { return replicas_->Describe(); });
   replicas_->Listen(
       [this](uint32_t replica, const ReplicaReport& report) { OnReport(replica, report); },
       [this](const ReplicaLoss& loss) { OnLost(loss); },
@@ -81,7 +81,7 @@ ServerIncarnation::~ServerIncarnation() {
   if (replicas_ != nullptr) StopWaiting(DrainingError());
   recovering_.Drain();
   grpc_server_ = nullptr;
-  shard().executors().Drain();
+  shard().store().executors().Drain();
 }
 
 absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Start(
@@ -125,11 +125,13 @@ absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
   const uint64_t steps = left.step.value() - std::min(left.step, state.step).value();
   shard().durability().SetLostSteps(std::max(steps, durable()->lost_steps()));
   if (!(left.consistency == state.consistency)) {
-    const auto set = shard().SetConsistency(left.consistency);
+    const auto set = shard().ChangeSettings(
+        [&](RuntimeSettings& settings) { return settings.Propose(left.consistency); });
     if (!set.ok()) return set.status();
   }
   if (left.base_learning_rate > 0) {
-    const auto set = shard().SetLearningRate(left.base_learning_rate / 2);
+    const auto set = shard().ChangeSettings(
+        [&](RuntimeSettings& settings) { return settings.Propose(left.base_learning_rate / 2); });
     if (!set.ok()) return set.status();
   }
   // With these settings, in case that this process dies soon. If the disk is full, training goes on
@@ -182,7 +184,7 @@ void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) 
     replicas_->Close(absl::UnavailableError("the first server has ended"));
   }
   grpc_server_->Shutdown(grace);
-  shard().executors().Drain();  // a push that was cancelled may have completed a step
+  shard().store().executors().Drain();  // a push that was cancelled may have completed a step
 }
 
 }  // namespace sluice

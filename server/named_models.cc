@@ -35,7 +35,8 @@ absl::Status OfModel(const std::string& name, const absl::Status& status) {
 bool HasEnded(const HostedModel& model) { return model.deserted() || model.drained(); }
 
 absl::Status SaveLastOf(const std::string& name, HostedModel& model) {
-  if (model.durable() == nullptr || model.shard().snapshot() == nullptr) return absl::OkStatus();
+  if (model.durable() == nullptr || model.shard().store().stripe().latest() == nullptr)
+    return absl::OkStatus();
   const ShardStatus state = model.shard().Describe();
   if (state.end_is_complete) return absl::OkStatus();
   if (state.diverged) {
@@ -69,7 +70,7 @@ absl::Status NamedModels::Restore(const std::string& job_id) {
     auto opened = Open(name);
     if (!opened.ok()) return opened.status();
     // A worker may have been refused after it had begun the model.
-    if ((*opened)->hosted->shard().snapshot() == nullptr) continue;
+    if ((*opened)->hosted->shard().store().stripe().latest() == nullptr) continue;
     absl::MutexLock lock(&mu_);
     models_.emplace(name, *std::move(opened));
   }
@@ -195,7 +196,7 @@ absl::Status NamedModels::SaveLast() {
   absl::Status saved;
   for (const Model* const model : All()) {
     // A push that was cancelled may complete a step.
-    model->hosted->shard().executors().Drain();
+    model->hosted->shard().store().executors().Drain();
     saved.Update(OfModel(model->name, SaveLastOf(model->name, *model->hosted)));
   }
   return saved;

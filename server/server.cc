@@ -252,7 +252,8 @@ bool Server::IsLeftAlone(const ShardStatus& state) const {
 
 // Whether models with names are trained, and the one without a name is not.
 bool Server::OnlyNamedTrain() const {
-  return named_ != nullptr && named_->AnyHasTrained() && shard().snapshot() == nullptr &&
+  return named_ != nullptr && named_->AnyHasTrained() &&
+         incarnation_->shard().store().stripe().latest() == nullptr &&
          !AnyHasJoined(shard().Sessions());
 }
 
@@ -433,8 +434,9 @@ void Server::AwaitFarewell() {
 // directory keeps what was saved before.
 absl::Status Server::SaveLast() {
   DurableDirectory* const durable = incarnation_->durable();
-  if (durable == nullptr || shard().snapshot() == nullptr) return absl::OkStatus();
-  if (shard().durability().recovers()) {
+  if (durable == nullptr || incarnation_->shard().store().stripe().latest() == nullptr)
+    return absl::OkStatus();
+  if (incarnation_->shard().durability().recovers()) {
     LOG(INFO) << "no last checkpoint is saved, because the servers have not restored their state";
     return absl::OkStatus();
   }

@@ -24,7 +24,7 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
       shard.durability().Restore(*checkpoint, directory.earlier_incarnations());
   if (!restored.ok()) return restored;
   absl::optional<LeastJournaled> others;
-  if (shard.is_striped()) {
+  if (shard.store().is_striped()) {
     const auto loaded = shard.durability().AwaitLoaded();
     if (!loaded.ok()) return loaded.status();
     others = *loaded;
@@ -69,7 +69,7 @@ void StartJournal(DurableDirectory& directory, Shard& shard,
     LOG_IF(INFO, stopped.ok()) << "the journal is written again";
     shard.durability().SetJournalError(stopped);
   };
-  listener.on_span = shard.on_span();
+  listener.on_span = shard.store().on_span();
   StepJournal* const journal = directory.StartJournal(std::move(listener));
   if (journal != nullptr) {
     shard.durability().EnableJournal(journal);

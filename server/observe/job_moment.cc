@@ -15,8 +15,10 @@ std::vector<v1::Worker> WorkersOf(const ShardStatus& state, Shard& shard) {
   const std::set<SessionId> pulling = PullingFrom(shard, state);
   std::vector<v1::Worker> workers;
   while (true) {
-    const std::vector<SessionRecord> page =
-        shard.WorkersAfter(workers.empty() ? "" : workers.back().worker(), kOfAPage);
+    std::vector<SessionRecord> page;
+    shard.ReadSessions([&](const SessionRecords& records) {
+      page = WorkersAfter(workers.empty() ? "" : workers.back().worker(), records, kOfAPage);
+    });
     for (const SessionRecord& record : page) workers.push_back(ToProto(record, state, pulling));
     if (page.size() < kOfAPage) return workers;
   }

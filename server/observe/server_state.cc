@@ -266,7 +266,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
 
 v1::ServerState ToProto(const ShardStatus& state, Shard& shard, const DurableDirectory* durable) {
   v1::ServerState message = ToProto(state);
-  for (const auto& [name, tasks] : shard.executors().Tasks()) {
+  for (const auto& [name, tasks] : shard.store().executors().Tasks()) {
     (*message.mutable_tasks())[name] = static_cast<uint32_t>(tasks);
   }
   if (durable == nullptr) return message;
@@ -280,7 +280,7 @@ v1::ServerState ToProto(const ShardStatus& state, Shard& shard, const DurableDir
 
 // What other servers say of it is up to a second old.
 std::set<SessionId> PullingFrom(Shard& shard, const ShardStatus& state) {
-  std::set<SessionId> pulling = shard.active_pulls().Sessions();
+  std::set<SessionId> pulling = shard.store().active_pulls().Sessions();
   for (const ServerStatus& server : state.each_server) {
     if (!server.connected) continue;
     pulling.insert(server.figures.pulling.begin(), server.figures.pulling.end());

@@ -17,7 +17,10 @@ absl::Status OperatorCommands::EvictWorker(const std::string& worker) {
 }
 
 absl::StatusOr<Step> OperatorCommands::SetLearningRate(absl::optional<double> learning_rate) {
-  if (learning_rate.has_value()) return shard_.SetLearningRate(*learning_rate);
+  if (learning_rate.has_value()) {
+    return shard_.ChangeSettings(
+        [&](RuntimeSettings& settings) { return settings.Propose(*learning_rate); });
+  }
   return MakeError(Reason::kBadArgument,
                    "field learning_rate is absent, expected at least 0, at most 1000000");
 }

@@ -1,6 +1,6 @@
 // A server's stripe, and the calls of workers that carry vectors: offers of initial parameters,
-// pushes and pulls. On the leader, or the only server, these calls go to the Shard, on the other
-// servers to a Replica.
+// pushes and pulls. On the leader, or the only server, it is the Shard's LeaderStore, on the other
+// servers a Replica.
 
 #ifndef SLUICE_SERVER_REPLICA_PARAMETER_STORE_H_
 #define SLUICE_SERVER_REPLICA_PARAMETER_STORE_H_

@@ -82,7 +82,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
     }
     const SessionId session(first.header().session());
     checksum_ = first.header().checksum();
-    const auto judged = shard_.JudgeOffer(session);
+    const auto judged = shard_.store().JudgeOffer(session);
     if (!judged.ok()) return Answer(judged.status());
     wanted_ = shard_.layout();
     size_ = BytesOf(wanted_->constants());
@@ -107,7 +107,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
   }
 
   void Add() {
-    shard_.wire_bytes().AddReceived(message_.Length());
+    shard_.store().wire_bytes().AddReceived(message_.Length());
     v1::OfferConstantsRequest part;
     if (!DecodeMessage(message_, &part) || part.data().empty()) {
       return Answer(MakeError(Reason::kBadArgument, "a message of the offer has no bytes"));
@@ -136,7 +136,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
                               "the constants were damaged on their way; offer them again"));
     }
     if (!MayAnswer()) return;
-    shard_.executors().arrivals->Run([self = shared_from_this()] {
+    shard_.store().executors().arrivals->Run([self = shared_from_this()] {
       self->Send(self->constants_.Adopt(self->wanted_->constants(), std::move(self->bytes_)));
     });
   }
@@ -179,7 +179,7 @@ class OfferConstantsStream final : public grpc::ServerReadReactor<grpc::ByteBuff
 
 class PullConstantsStream final : public ByteStream {
  public:
-  explicit PullConstantsStream(Shard& shard) : ByteStream(shard.wire_bytes()) {}
+  explicit PullConstantsStream(Shard& shard) : ByteStream(shard.store().wire_bytes()) {}
 
   void Start(const std::shared_ptr<const ConstantValues>& values) {
     v1::PullConstantsResponse first;

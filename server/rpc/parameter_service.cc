@@ -164,7 +164,7 @@ class GrpcStripeService : public RawParameterServer {
 class GrpcParameterService final : public GrpcStripeService {
  public:
   GrpcParameterService(const ModelServiceOptions& options, const ModelParts& model)
-      : GrpcStripeService(options.transforms, "", *model.shard),
+      : GrpcStripeService(options.transforms, "", model.shard->store()),
         join_time_(options.join_time),
         named_(options.named),
         watches_(*options.watches),
@@ -198,7 +198,7 @@ class GrpcParameterService final : public GrpcStripeService {
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* /*context*/,
                                                               grpc::ByteBuffer* response) override {
     const auto ready = [this] { return CheckHasConstants(*resources().constants, shard_); };
-    return ServeInitialize(response, transforms(), &resources().offers, ready, shard_);
+    return ServeInitialize(response, transforms(), &resources().offers, ready, shard_.store());
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* OfferConstants(CallbackServerContext* /*context*/,
@@ -234,7 +234,7 @@ class GrpcParameterService final : public GrpcStripeService {
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushPull(CallbackServerContext* context,
                                                       grpc::ByteBuffer* response) override {
     return ServePushPull(*context, response, resources().pulls, resources().chunks,
-                         resources().memories, transforms(), shard_);
+                         resources().memories, transforms(), shard_.store());
   }
 
   grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,

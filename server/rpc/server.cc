@@ -240,7 +240,6 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
   Services services;
   if (replicas != nullptr) {
     of_models.servers = [replicas] { return replicas->Addresses(); };
-    shard.DescribeServersWith([replicas] { return replicas->Describe(); });
     services.Add<v1::Sequencer>(MakeGrpcSequencer(*replicas), options.token);
   }
   services.AddModels(of_models, model, options.token);

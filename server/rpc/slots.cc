@@ -33,7 +33,10 @@ class PullSlotsStream final : public ByteStream,
                               public std::enable_shared_from_this<PullSlotsStream> {
  public:
   PullSlotsStream(grpc::CallbackServerContext& context, SlotCopies& copies, Shard& shard)
-      : ByteStream(shard.wire_bytes()), copies_(copies), shard_(shard), context_(&context) {}
+      : ByteStream(shard.store().wire_bytes()),
+        copies_(copies),
+        shard_(shard),
+        context_(&context) {}
 
   // The call may end on another thread before this returns.
   void Start() {
@@ -64,7 +67,7 @@ class PullSlotsStream final : public ByteStream,
   }
 
   void Copy() {
-    const std::shared_ptr<const Snapshot> latest = shard_.snapshot();
+    const std::shared_ptr<const Snapshot> latest = shard_.store().stripe().latest();
     const SlotCopies::Copy there = latest == nullptr ? nullptr : copies_.Of(latest->step);
     if (there != nullptr) return SendLater(there);
     if (copies_.alive() >= kMostCopies) {
@@ -75,7 +78,7 @@ class PullSlotsStream final : public ByteStream,
             const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
           if (!taken.ok()) return self->Finish(ToGrpcStatus(taken.status()));
           // Training waits for this thread.
-          self->shard_.executors().summaries->Run([self, taken = *taken] {
+          self->shard_.store().executors().summaries->Run([self, taken = *taken] {
             auto copy = std::make_shared<CopiedSlots>();
             copy->taken = taken;
             for (const SlotCheckpoint& slot : taken->slots) {
@@ -89,7 +92,8 @@ class PullSlotsStream final : public ByteStream,
 
   // Not in this thread, which may be that of the call whose turn was before.
   void SendLater(const SlotCopies::Copy& copy) {
-    shard_.executors().summaries->Run([self = shared_from_this(), copy] { self->SendSlots(copy); });
+    shard_.store().executors().summaries->Run(
+        [self = shared_from_this(), copy] { self->SendSlots(copy); });
   }
 
   void SendSlots(const SlotCopies::Copy& copy) {

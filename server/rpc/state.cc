@@ -19,7 +19,7 @@ class PullStateStream final : public ByteStream,
                               public std::enable_shared_from_this<PullStateStream> {
  public:
   explicit PullStateStream(Shard& shard)
-      : ByteStream(shard.wire_bytes()),
+      : ByteStream(shard.store().wire_bytes()),
         shard_(shard),
         wait_([&shard](StateRequestId id) { return shard.states().Cancel(id); }) {}
 
@@ -86,7 +86,7 @@ class OfferStateStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
   }
 
   absl::Status Add() {
-    shard_.wire_bytes().AddReceived(message_.Length());
+    shard_.store().wire_bytes().AddReceived(message_.Length());
     v1::OfferStateRequest part;
     if (!DecodeMessage(message_, &part) || part.data().empty()) {
       return MakeError(Reason::kBadArgument, "a message of the offer has no bytes");

@@ -3,7 +3,7 @@
 //
 // It is a deterministic state machine. JobParts has what it knows; the coordinator has the order of
 // events. It has no thread and no lock of its own, and reads only the clocks that it is given.
-// JobState owns it, and the mutex with which it is called. Shard, PushCalls and StepLoop report
+// JobState owns it, and the mutex with which it is called. Shard, LeaderStore and StepLoop report
 // each event. StepLoop asks DecideNext() for work, does the work outside the mutex, and reports the
 // result. A method that takes Completions adds the callbacks to run after the mutex is released.
 

@@ -5,6 +5,7 @@
 #ifndef SLUICE_SERVER_SHARD_JOB_STATE_H_
 #define SLUICE_SERVER_SHARD_JOB_STATE_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "server/replica/order_reports.h"
+#include "server/replica/replica_link.h"
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
 #include "server/shard/job_parts.h"
@@ -68,7 +70,8 @@ struct JobState {
   void DescribeOthers(ShardStatus* status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   const Clock& clock;
-  // For tests; see Shard::Lead(). Set before several threads use the shard.
+  // See Shard::Lead(). Set before several threads use the shard.
+  std::vector<ReplicaLink*> links;  // to the other servers
   using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
   Pump pump;
   mutable absl::Mutex mu;
@@ -77,7 +80,8 @@ struct JobState {
   OrderReports carried ABSL_GUARDED_BY(mu);  // of all servers
   TensorSummaries summaries ABSL_GUARDED_BY(mu);
   JobParts parts ABSL_GUARDED_BY(mu);
-  Coordinator coordinator ABSL_GUARDED_BY(mu);  // of these
+  Coordinator coordinator ABSL_GUARDED_BY(mu);      // of these
+  uint64_t bytes_received ABSL_GUARDED_BY(mu) = 0;  // of all pushes, as float32
   Recovery recovery ABSL_GUARDED_BY(mu) = Recovery::kDone;
   CheckpointRequests checkpoints ABSL_GUARDED_BY(mu);
   // Who waits for the end to be saved, and since when the first does.

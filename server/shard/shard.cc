@@ -21,27 +21,25 @@ bool AnyIsSilent(const std::vector<ReplicaLink*>& links) {
 
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
              std::unique_ptr<Parallel> parallel, Trace* trace, Executors executors)
-    : ParameterStore(options.snapshots, options.table_memory, std::move(parallel),
-                     std::move(executors), trace, options.on_span),
-      options_(options),
+    : options_(options),
+      store_(options_, job_, steps_, std::move(parallel), trace, std::move(executors)),
       job_(options, clock, std::move(owner),
            [this](const PullRequest& request, const PullHeader& header) {
              job_.mu.AssertHeld();
              job_.others.Release({request.session, request.number}, header);
-             return ReleasedPull(header, stripe().latest());
+             return ReleasedPull(header, store_.stripe().latest());
            }),
-      steps_(job_, mutable_stripe(), arrived_, this->executors(), trace, on_span()),
-      pushes_(options_, job_, mutable_stripe(), arrived_, this->executors(), steps_),
-      states_(job_, stripe(), steps_),
-      durability_(options_, job_, mutable_stripe(), steps_) {}
+      steps_(job_, store_),
+      states_(job_, store_.stripe(), steps_),
+      durability_(options_, job_, store_.mutable_stripe(), steps_) {}
 
 // A task may give tasks to other executors, so all of them are there until none is left.
-Shard::~Shard() { executors().Drain(); }
+Shard::~Shard() { store_.executors().Drain(); }
 
 // ---- Membership ----
 
 absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener listener) {
-  const bool silent = AnyIsSilent(links_);
+  const bool silent = AnyIsSilent(job_.links);
   absl::StatusOr<Welcome> welcome;
   {
     CompletingLock lock(&job_.mu);
@@ -50,7 +48,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     if (!ready.ok()) return ready;
     const bool ended = job_.parts.roster.ended_before();
     welcome = job_.parts.membership.Join(request, std::move(listener), lock.completions());
-    if (welcome.ok() && stripe().layout() == nullptr) {
+    if (welcome.ok() && store_.stripe().layout() == nullptr) {
       steps_.Open(job_.parts.roster.model().layout, *job_.parts.roster.model().optimizer,
                   options_.program_optimizer);
       const StalenessRules& rules = job_.parts.settings.rules();
@@ -90,7 +88,7 @@ absl::StatusOr<Step> Shard::Leave(SessionId session, const Farewell& farewell) {
 }
 
 void Shard::Tick() {
-  const bool silent = AnyIsSilent(links_);
+  const bool silent = AnyIsSilent(job_.links);
   {
     CompletingLock lock(&job_.mu);
     job_.coordinator.Tick(silent, lock.completions());
@@ -100,17 +98,6 @@ void Shard::Tick() {
 
 // ---- The operator ----
 
-absl::StatusOr<Step> Shard::SetConsistency(const Consistency& consistency,
-                                           const absl::optional<Consistency>& expected) {
-  return ChangeSettings(
-      [&](RuntimeSettings& settings) { return settings.Propose(consistency, expected); });
-}
-
-absl::StatusOr<Step> Shard::SetLearningRate(double learning_rate) {
-  return ChangeSettings([&](RuntimeSettings& settings) { return settings.Propose(learning_rate); });
-}
-
-// Returns the first step with the changed settings.
 absl::StatusOr<Step> Shard::ChangeSettings(
     absl::FunctionRef<absl::Status(RuntimeSettings&)> propose) {
   Step from;
@@ -123,11 +110,6 @@ absl::StatusOr<Step> Shard::ChangeSettings(
   }
   steps_.Advance();
   return from;
-}
-
-ReductionOrder Shard::OrderFor(ConsistencyMode mode) {
-  absl::MutexLock lock(&job_.mu);
-  return job_.parts.settings.OrderFor(mode);
 }
 
 absl::Status Shard::Evict(const std::string& worker) {
@@ -150,35 +132,6 @@ bool Shard::Suspend(const absl::Status& why) {
   return job_.coordinator.Suspend(why, lock.completions());
 }
 
-// ---- Pulls ----
-
-PullId Shard::Pull(const PullRequest& request, PullCallback done) {
-  CompletingLock lock(&job_.mu);
-  const PullName name = {request.session, request.number};
-  const absl::Status begun = job_.others.BeginPull(name);
-  if (!begun.ok()) {
-    lock.completions()->Add([done = std::move(done), begun] { done(begun); });
-    return PullId();
-  }
-  done = [this, name, done = std::move(done)](const absl::StatusOr<PullResult>& result) {
-    if (!result.ok()) DropPull(name);
-    done(result);
-  };
-  return job_.coordinator.Pull(request, std::move(done), lock.completions());
-}
-
-void Shard::DropPull(const PullName& name) {
-  absl::MutexLock lock(&job_.mu);
-  job_.others.DropPull(name);
-}
-
-bool Shard::CancelPull(PullId id) {
-  absl::MutexLock lock(&job_.mu);
-  const absl::optional<PullRequest> cancelled = job_.parts.pulls.Cancel(id);
-  if (cancelled.has_value()) job_.others.DropPull({cancelled->session, cancelled->number});
-  return cancelled.has_value();
-}
-
 // ---- State ----
 
 ShardStatus Shard::Describe() const {
@@ -187,12 +140,12 @@ ShardStatus Shard::Describe() const {
     absl::MutexLock lock(&job_.mu);
     state = job_.coordinator.Describe();
     job_.DescribeOthers(&state);
-    state.traffic.bytes_received = pushes_.bytes_received();
+    state.traffic.bytes_received = job_.bytes_received;
   }
-  state.traffic.wire_bytes_received = wire_bytes().received();
-  state.traffic.wire_bytes_sent = wire_bytes().sent();
-  state.traffic.received_by_transform = wire_bytes().received_by_transform();
-  state.traffic.sent_by_transform = wire_bytes().sent_by_transform();
+  state.traffic.wire_bytes_received = store_.wire_bytes().received();
+  state.traffic.wire_bytes_sent = store_.wire_bytes().sent();
+  state.traffic.received_by_transform = store_.wire_bytes().received_by_transform();
+  state.traffic.sent_by_transform = store_.wire_bytes().sent_by_transform();
   // The leader's own figures are those of the status.
   state.each_server = servers_ == nullptr ? std::vector<ServerStatus>(state.servers) : servers_();
   ServerStatus& own = state.each_server[0];
@@ -201,7 +154,7 @@ ShardStatus Shard::Describe() const {
   own.figures.wire_bytes_received = state.traffic.wire_bytes_received;
   own.figures.wire_bytes_sent = state.traffic.wire_bytes_sent;
   own.unchanged = state.uptime;
-  const std::shared_ptr<const RowTables> tables = stripe().tables();
+  const std::shared_ptr<const RowTables> tables = store_.stripe().tables();
   if (tables != nullptr) own.figures.tables = tables->Describe();
   const auto servers = static_cast<uint32_t>(state.each_server.size());
   const Stripes stripes(state.elements, servers);
@@ -218,14 +171,9 @@ std::vector<SessionRecord> Shard::Sessions() const {
   return records;
 }
 
-std::vector<SessionRecord> Shard::WorkersAfter(const std::string& name, size_t most) const {
+void Shard::ReadSessions(absl::FunctionRef<void(const SessionRecords&)> read) const {
   absl::MutexLock lock(&job_.mu);
-  return sluice::WorkersAfter(name, job_.parts.roster.sessions().records(), most);
-}
-
-ObserverPlaces Shard::PlacesFor(const std::string& observer) const {
-  absl::MutexLock lock(&job_.mu);
-  return sluice::PlacesFor(observer, job_.parts.roster.sessions().records());
+  read(job_.parts.roster.sessions().records());
 }
 
 Results Shard::results() const {
@@ -238,22 +186,15 @@ std::shared_ptr<const Layout> Shard::layout() const {
   return job_.parts.roster.model().layout;
 }
 
-std::string Shard::NameOf(SessionId session) const {
-  absl::MutexLock lock(&job_.mu);
-  return job_.NameOf(session);
-}
-
 // ---- The other servers ----
 
-void Shard::Lead(std::vector<ReplicaLink*> links, Pump pump) {
+void Shard::Lead(std::vector<ReplicaLink*> links,
+                 std::function<std::vector<ServerStatus>()> servers, Pump pump) {
   absl::MutexLock lock(&job_.mu);
-  links_ = links;
+  servers_ = std::move(servers);
+  job_.links = links;
   job_.pump = std::move(pump);
   job_.others.Lead(std::move(links));
-}
-
-void Shard::DescribeServersWith(std::function<std::vector<ServerStatus>()> servers) {
-  servers_ = std::move(servers);
 }
 
 void Shard::OnReport(uint32_t replica, const ReplicaReport& report) {
@@ -279,17 +220,17 @@ void Shard::Summarize(const TensorQuery& query, SummaryCallback done) {
   bool at_once = false;
   {
     absl::MutexLock lock(&job_.mu);
-    current = stripe().latest();
+    current = store_.stripe().latest();
     tensor.emplace(*model, Stripes(model->size(), job_.others.replicas()), query);
-    at_once = !is_striped() && tensor->elements() <= kPartElements;
+    at_once = !store_.is_striped() && tensor->elements() <= kPartElements;
     if (!at_once) number = job_.Summarize(query, *tensor, current->step, done);
   }
   if (!number.ok()) return done(number.status());
   if (at_once) {
-    return done(SummaryOf(*tensor, current->step, {stripe().Read(query, *current)}));
+    return done(SummaryOf(*tensor, current->step, {store_.stripe().Read(query, *current)}));
   }
-  executors().summaries->Run([this, number = *number, query, current] {
-    const SummaryReport own = {number, stripe().Read(query, *current)};
+  store_.executors().summaries->Run([this, number = *number, query, current] {
+    const SummaryReport own = {number, store_.stripe().Read(query, *current)};
     CompletingLock lock(&job_.mu);
     job_.summaries.Take(0, own, lock.completions());
   });

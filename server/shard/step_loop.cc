@@ -36,14 +36,13 @@ absl::Status WhyNotMade(const Layout& layout, const BadNumber& bad, Step step, u
 
 }  // namespace
 
-StepLoop::StepLoop(JobState& job, ServerStripe& stripe, ArrivedPushes& arrived,
-                   Executors& executors, Trace* trace, const SpanListener& on_span)
+StepLoop::StepLoop(JobState& job, LeaderStore& store)
     : job_(job),
-      stripe_(stripe),
-      arrived_(arrived),
-      executors_(executors),
-      trace_(trace),
-      stopwatch_(on_span, job.clock) {}
+      stripe_(store.mutable_stripe()),
+      arrived_(store.arrived()),
+      executors_(store.executors()),
+      trace_(store.trace()),
+      stopwatch_(store.on_span(), job.clock) {}
 
 void StepLoop::SetJournal(StepJournal* journal) {
   journals_ = true;

@@ -25,9 +25,9 @@
 #include "server/replica/executors.h"
 #include "server/replica/server_stripe.h"
 #include "server/shard/job_state.h"
+#include "server/shard/leader_store.h"
 #include "server/shard/next_action.h"
 #include "server/shard/step_stopwatch.h"
-#include "server/state/server_span.h"
 #include "server/state/step_journal.h"
 
 namespace sluice {
@@ -37,9 +37,8 @@ namespace sluice {
 // several servers and a directory, other threads may call Advance() then; see Shard.
 class StepLoop {
  public:
-  // All outlive it; `trace` may be null.
-  StepLoop(JobState& job, ServerStripe& stripe, ArrivedPushes& arrived, Executors& executors,
-           Trace* trace, const SpanListener& on_span);
+  // Both outlive it.
+  StepLoop(JobState& job, LeaderStore& store);
 
   void SetStepListener(std::function<void(Step)> listener) { step_listener_ = std::move(listener); }
   void SetJournal(StepJournal* journal);

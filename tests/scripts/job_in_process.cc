@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "tests/scripts/scripted_job.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/shard/servers_world.h"
 #include "tests/testing/status.h"
 
@@ -116,7 +117,7 @@ class InProcess final : public ScriptedJob {
     return std::make_unique<InProcessPull>(world_, sent);
   }
   absl::Status SetConsistency(const Consistency& consistency) override {
-    return Settled(shard().SetConsistency(consistency)).status();
+    return Settled(ChangeConsistency(shard(), consistency)).status();
   }
   void HoldLinks(bool hold) override {
     world_.HoldLinks(hold);
@@ -144,7 +145,7 @@ class InProcess final : public ScriptedJob {
 // Several servers tell an observer, who is there only for it.
 Values InProcess::Parameters() {
   if (world_.servers() == 1) {
-    const std::shared_ptr<const Snapshot> snapshot = shard().snapshot();
+    const std::shared_ptr<const Snapshot> snapshot = shard().store().stripe().latest();
     return snapshot == nullptr ? Values() : ValuesOf(snapshot->values.span());
   }
   if (shard().layout() == nullptr) return {};

@@ -201,7 +201,7 @@ class OverGrpc final : public ScriptedJob {
   void HoldLinks(bool /*hold*/) override { FAIL() << "one server has no links"; }
   bool Await(const std::function<bool()>& condition) override { return world_.Await(condition); }
   Values Parameters() override {
-    const std::shared_ptr<const Snapshot> snapshot = shard().snapshot();
+    const std::shared_ptr<const Snapshot> snapshot = shard().store().stripe().latest();
     return snapshot == nullptr ? Values() : ValuesOf(snapshot->values.span());
   }
   Shard& shard() override { return world_.shard(); }

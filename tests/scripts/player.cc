@@ -19,6 +19,7 @@
 #include "tests/scripts/state_words.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/server_flags.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -539,7 +540,7 @@ class Player {
     if (Says(1, "learning-rate")) {
       double rate = 0;
       EXPECT_TRUE(absl::SimpleAtod(Word(2), &rate)) << Word(2);
-      const auto set = job_->shard().SetLearningRate(rate);
+      const auto set = ChangeLearningRate(job_->shard(), rate);
       job_->Settle();
       return OnlyErrors(set);
     }

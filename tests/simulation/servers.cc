@@ -58,7 +58,7 @@ Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner
     AddReplica(server, disks.of(server), MemoryOf(scenario, server));
     links.push_back(links_.back().get());
   }
-  shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
+  shard_->Lead(links, nullptr, [this](absl::FunctionRef<bool()> until) { Pump(until); });
   const bool notes = !scenario.journal;
   shard_->durability().SetStepListener([this, notes](Step next) {
     CheckCarried(next);
@@ -184,7 +184,7 @@ Values Servers::StripeOfShard(Values elements) const {
 }
 
 std::vector<std::shared_ptr<const Snapshot>> Servers::Latest() const {
-  std::vector<std::shared_ptr<const Snapshot>> latest = {shard_->snapshot()};
+  std::vector<std::shared_ptr<const Snapshot>> latest = {shard_->store().stripe().latest()};
   for (const auto& replica : replicas_) latest.push_back(replica->stripe().latest());
   return latest;
 }

@@ -42,7 +42,7 @@ class Race {
     for (uint32_t i = 0; i < workers; ++i) {
       workers_.push_back({shard_.Join(RequestOf(i), nullptr).value(), 0, 0, Duration()});
     }
-    auto first = shard_.BeginInitialize(workers_[0].welcome.session).value();
+    auto first = shard_.store().BeginInitialize(workers_[0].welcome.session).value();
     EXPECT_TRUE(first.parameters->Add(ChunkOf(0, Values{0})).ok());
     EXPECT_TRUE(FinishOffer(shard_, std::move(first.parameters)).ok());
   }
@@ -80,12 +80,12 @@ class Race {
     header.sequence = Sequence(++worker.sequence);
     header.step = Step(worker.step);
     header.incarnation = worker.welcome.incarnation;
-    shard_.BeginPush(header, [this](absl::StatusOr<PushStart> start) {
+    shard_.store().BeginPush(header, [this](absl::StatusOr<PushStart> start) {
       ASSERT_TRUE(start.ok()) << start.status();
       push_ = std::move(start->push);
     });
     ASSERT_TRUE(push_->Add(ChunkOf(0, Values{1})).ok());
-    shard_.FinishPush(std::move(push_), [](const absl::StatusOr<PushOutcome>& outcome) {
+    shard_.store().FinishPush(std::move(push_), [](const absl::StatusOr<PushOutcome>& outcome) {
       ASSERT_TRUE(outcome.ok()) << outcome.status();
     });
     PullRequest request;
@@ -93,7 +93,7 @@ class Race {
     request.after = header.sequence;
     const uint64_t now = worker.ready;
     worker.ready = UINT64_MAX;  // until it may go on
-    shard_.Pull(request, [this, &worker, now](const absl::StatusOr<PullResult>& result) {
+    shard_.store().Pull(request, [this, &worker, now](const absl::StatusOr<PullResult>& result) {
       worker.step = result.value().header.step.value();
       now_ = std::max(now_, now);
       worker.ready = now_ + Duration();

@@ -68,7 +68,7 @@ void World::Hear(Heard::What what, uint64_t number, const PushVerdict& verdict) 
   Heard heard = {what, number, verdict};
   if (scenario_.journal) {
     heard.durable = disks_.Durable().value();
-    const auto latest = what == Heard::kStart ? shard().snapshot() : nullptr;
+    const auto latest = what == Heard::kStart ? shard().store().stripe().latest() : nullptr;
     if (latest != nullptr) heard.journaled = latest->step.value() - heard.durable;
   }
   heard_.push_back(heard);

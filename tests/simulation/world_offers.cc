@@ -73,7 +73,7 @@ void World::Offer(const std::vector<SimulatedOffer>& offers) {
 }
 
 void World::OfferToShard(const OfferPtr& offer, bool first) {
-  auto start = shard().BeginInitialize(offer->header.session, offer->header.attempt);
+  auto start = shard().store().BeginInitialize(offer->header.session, offer->header.attempt);
   ExpectReason(start.status(), offer->expected);
   if (!start.ok()) return;
   const bool alone = offers_.size() == 1;
@@ -107,7 +107,7 @@ void World::TakeOffer(const OfferPtr& offer, uint32_t server, std::unique_ptr<Pe
       if (!breaks)
         servers_->replica(server).calls().EndPush(std::move(*shared), added).IgnoreError();
     } else if (breaks || !added.ok()) {
-      shard().AbandonInitialize(std::move(*shared));
+      shard().store().AbandonInitialize(std::move(*shared));
       offer->begun = false;
     } else {
       FinishOffer(offer, std::move(*shared));
@@ -116,14 +116,16 @@ void World::TakeOffer(const OfferPtr& offer, uint32_t server, std::unique_ptr<Pe
 }
 
 void World::FinishOffer(const OfferPtr& offer, std::unique_ptr<PendingPush> part) {
-  offer->gathers = shard().FinishInitialize(std::move(part), [this, offer](const auto& outcome) {
-    ++offer->answers;
-    offer->outcome = outcome;
-    if (!outcome.ok() || !outcome->accepted) return;
-    Expect("offers that are accepted", oracle_->initialized(), false);
-    oracle_->Initialize(offer->parameters);
-    if (initial_ != nullptr) disks_.Take(std::exchange(initial_, nullptr), oracle_->Checkpoint());
-  });
+  offer->gathers =
+      shard().store().FinishInitialize(std::move(part), [this, offer](const auto& outcome) {
+        ++offer->answers;
+        offer->outcome = outcome;
+        if (!outcome.ok() || !outcome->accepted) return;
+        Expect("offers that are accepted", oracle_->initialized(), false);
+        oracle_->Initialize(offer->parameters);
+        if (initial_ != nullptr)
+          disks_.Take(std::exchange(initial_, nullptr), oracle_->Checkpoint());
+      });
 }
 
 void World::EndOffer(const OfferPtr& offer) {
@@ -150,8 +152,8 @@ void World::CancelOffer(SimulatedOffer& offer) {
 void World::CheckOffer(const SimulatedOffer& offer) {
   if (!offer.begun) return;
   if (offer.fault == OfferFault::kBroken) {
-    Expect("an offer that was given up was gathering", shard().CancelGathering(offer.gathers),
-           true);
+    Expect("an offer that was given up was gathering",
+           shard().store().CancelGathering(offer.gathers), true);
     Expect("answers to an offer that was given up", offer.answers, 0);
     return;
   }

@@ -34,7 +34,7 @@ uint64_t World::Pull(const PullRequest& request) {
 void World::PullFromShard(uint64_t number) {
   SimulatedPull& pull = *pulls_.at(number);
   pull.parts[0].state = CallState::kWaits;
-  pull.id = shard().Pull(pull.request, [this, number](absl::StatusOr<PullResult> result) {
+  pull.id = shard().store().Pull(pull.request, [this, number](absl::StatusOr<PullResult> result) {
     SimulatedPull& answered = *pulls_.at(number);
     ++answered.answers;
     answered.result = std::move(result);
@@ -65,7 +65,7 @@ void World::CancelPull(uint64_t number) {
   SimulatedPull& pull = *pulls_.at(number);
   Begin([&] { return absl::StrCat("pull ", number, " is cancelled"); });
   const bool expected = oracle_->CancelPull(number);
-  const bool cancelled = shard().CancelPull(pull.id);
+  const bool cancelled = shard().store().CancelPull(pull.id);
   Expect("cancelled (rule 6)", cancelled, expected);
   pull.cancelled = pull.cancelled || cancelled;
   End();

@@ -68,7 +68,7 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
 void World::BeginAtShard(uint64_t number, const absl::StatusOr<PushHeader>& header) {
   SimulatedPush& push = *pushes_.at(number);
   push.parts[0].state = CallState::kWaits;
-  push.id = shard().BeginPush(
+  push.id = shard().store().BeginPush(
       header, [this, number](absl::StatusOr<PushStart> start) { Hear(std::move(start), number); },
       [this, number] { Hear(Heard::kCancel, number, {}); });
 }
@@ -95,7 +95,7 @@ void World::CancelPush(uint64_t number) {
   SimulatedPush& push = *pushes_.at(number);
   Begin([&] { return absl::StrCat("push ", number, " is cancelled"); });
   const bool expected = oracle_->CancelPush(number);
-  const bool cancelled = shard().CancelPush(push.id);
+  const bool cancelled = shard().store().CancelPush(push.id);
   Expect("a push that waited was cancelled", cancelled, expected);
   push.cancelled = push.cancelled || cancelled;
   if (cancelled) CancelParts(number);
@@ -194,9 +194,9 @@ void World::EndPart(uint64_t number, const PartEnd& end) {
     EndCall(number);
   };
   if (end.refused.ok()) {
-    pushes_.at(number)->gathers = shard().FinishPush(std::move(part), answer);
+    pushes_.at(number)->gathers = shard().store().FinishPush(std::move(part), answer);
   } else {
-    shard().RefusePush(std::move(part), end.refused, answer);
+    shard().store().RefusePush(std::move(part), end.refused, answer);
   }
 }
 
@@ -209,14 +209,15 @@ void World::AbandonPush(uint64_t number, Abandoned why) {
   });
   oracle_->AbandonPush(number, aborted ? Fate::kAborted : Fate::kRejected);
   if (push.gathering()) {
-    Expect("a push that was given up was gathering", shard().CancelGathering(push.gathers), true);
+    Expect("a push that was given up was gathering", shard().store().CancelGathering(push.gathers),
+           true);
     gathering_.erase(number);
     EndCall(number);
   } else {
     servers_->Later([this, number, why] {
       std::unique_ptr<PendingPush> part = std::move(pushes_.at(number)->parts[0].pending);
       EndCall(number);
-      shard().AbandonPush(std::move(part), why);
+      shard().store().AbandonPush(std::move(part), why);
     });
   }
   End();

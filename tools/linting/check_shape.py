@@ -16,7 +16,6 @@ LONGEST_FUNCTION = 60
 LONGEST_SOURCE = 800
 # Classes that are larger, with the number of their methods. A number is lowered when methods go, and never raised.
 LARGER = {
-    "Shard": 46,
 }
 THIS = "tools/linting/check_shape.py"
 LIST = f"LARGER in {THIS}"

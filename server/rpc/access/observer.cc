@@ -32,7 +32,9 @@ absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
                           const v1::JoinRequest& request, const Shard& shard) {
   if (MayTrain(context)) return absl::OkStatus();
   if (request.role() != v1::OBSERVER) return WrongRole("it may join as an observer only");
-  const ObserverPlaces places = shard.PlacesFor(request.worker());
+  ObserverPlaces places;
+  shard.ReadSessions(
+      [&](const SessionRecords& records) { places = PlacesFor(request.worker(), records); });
   if (places.is_workers) {
     return WrongRole(absl::StrCat(Shown(request.worker()), " is a worker's name; choose another"));
   }

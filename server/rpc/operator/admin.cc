@@ -57,16 +57,17 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
       const uint32_t workers = std::max(state.workers, state.expected_workers);
       auto consistency = FromProto(WithBound(request->consistency(), workers));
       if (!consistency.ok()) return consistency.status();
-      if (request->consistency().order() == v1::REDUCTION_ORDER_UNSPECIFIED) {
-        consistency->order = shard_.OrderFor(consistency->mode);
-      }
       absl::optional<Consistency> expected;
       if (request->has_expected()) {
         const auto seen = FromProto(request->expected());
         if (!seen.ok()) return seen.status();
         expected = *seen;
       }
-      const auto step = shard_.SetConsistency(*consistency, expected);
+      const bool any_order = request->consistency().order() == v1::REDUCTION_ORDER_UNSPECIFIED;
+      const auto step = shard_.ChangeSettings([&](RuntimeSettings& settings) {
+        if (any_order) consistency->order = settings.OrderFor(consistency->mode);
+        return settings.Propose(*consistency, expected);
+      });
       if (!step.ok()) return step.status();
       response->set_step(step->value());
       *response->mutable_consistency() = ToProto(*consistency);
@@ -128,12 +129,12 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   grpc::ServerWriteReactor<v1::CollectTraceResponse>* CollectTrace(
       CallbackServerContext* /*context*/, const v1::CollectTraceRequest* request) override {
     absl::Status allowed = CheckCollectTrace(*request);
-    if (allowed.ok() && shard_.trace() == nullptr) {
+    if (allowed.ok() && shard_.store().trace() == nullptr) {
       allowed = absl::UnimplementedError("this server records no trace");
     }
     if (!allowed.ok())
       return new RefusedStream<grpc::ServerWriteReactor<v1::CollectTraceResponse>>(allowed);
-    return ServeTrace(*request, *shard_.trace(), watches_);
+    return ServeTrace(*request, *shard_.store().trace(), watches_);
   }
 
  private:

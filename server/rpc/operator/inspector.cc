@@ -107,7 +107,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
 
   grpc::ServerUnaryReactor* GetRow(CallbackServerContext* context, const v1::GetRowRequest* request,
                                    v1::GetRowResponse* response) override {
-    return Reply(context, AnswerGetRow(*request, shard_.stripe().rows(), *response));
+    return Reply(context, AnswerGetRow(*request, shard_.store().stripe().rows(), *response));
   }
 
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(
@@ -123,7 +123,10 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
       return ForeignToken(request.page_token());
     }
     const size_t size = PageSize(request.page_size());
-    const std::vector<SessionRecord> workers = shard_.WorkersAfter(std::string(after), size + 1);
+    std::vector<SessionRecord> workers;
+    shard_.ReadSessions([&](const SessionRecords& records) {
+      workers = WorkersAfter(std::string(after), records, size + 1);
+    });
     const ShardStatus state = shard_.Describe();
     const std::set<SessionId> pulling = PullingFrom(shard_, state);
     Page<v1::Worker> page(size, response.mutable_workers());
@@ -158,7 +161,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   absl::StatusOr<TensorQuery> ReadGetParameter(const v1::GetParameterRequest& request,
                                                v1::GetParameterResponse& response) const {
     const std::shared_ptr<const Layout> layout = shard_.layout();  // never replaced
-    if (layout == nullptr || shard_.snapshot() == nullptr) {
+    if (layout == nullptr || shard_.store().stripe().latest() == nullptr) {
       return MakeError(Reason::kNotInitialized, "the server has no parameters yet");
     }
     const LayoutRange* const range = layout->Find(request.name());

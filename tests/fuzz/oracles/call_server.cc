@@ -114,7 +114,7 @@ void CallServer::Leave(const std::string& bytes) {
 void CallServer::Initialize(const std::string& header, const std::string& chunk) {
   const auto message = Parsed<v1::InitializeParamsRequest>(header);
   if (!message.has_value() || !message->has_header()) return;
-  auto start = shard_->BeginInitialize(SessionId(message->header().session()));
+  auto start = shard_->store().BeginInitialize(SessionId(message->header().session()));
   CheckRefused(start.status());
   if (!start.ok() || start->parameters == nullptr) return;
   auto decoded = DecodeChunk<v1::InitializeParamsRequest>(Sliced(chunk, {}));
@@ -139,7 +139,7 @@ void CallServer::BeginPush(const std::string& bytes) {
   if (message.has_value() && message->has_header()) header = FromProto(message->header());
   if (header.ok()) pushes_.back()->header = *header;
   ++begun_;
-  pushes_[number]->id = shard_->BeginPush(
+  pushes_[number]->id = shard_->store().BeginPush(
       header,
       [this, number](absl::StatusOr<PushStart> start) { HearStart(number, std::move(start)); },
       [] {});
@@ -153,8 +153,8 @@ void CallServer::HearStart(size_t number, absl::StatusOr<PushStart> start) {
   if (start->push == nullptr) return Hear(number, start->answer);
   CHECK(push.gathered == nullptr && push.answers == 0);
   gradients_.push_back(start->push->arrived());
-  push.gathered =
-      std::make_shared<GatheredPush>(std::move(start->push), transforms_, shard_->parallel());
+  push.gathered = std::make_shared<GatheredPush>(std::move(start->push), transforms_,
+                                                 shard_->store().parallel());
 }
 
 void CallServer::Send(size_t number, const std::string& bytes) {
@@ -182,11 +182,11 @@ void CallServer::EndPush(size_t number) {
   const PushCallback done = [this, number](const auto& outcome) { Hear(number, outcome); };
   const absl::Status complete = gathered.push->gradient().CheckComplete();
   if (!gathered.error.ok()) {
-    shard_->RefusePush(std::move(gathered.push), gathered.error, done);
+    shard_->store().RefusePush(std::move(gathered.push), gathered.error, done);
   } else if (complete.ok()) {
-    shard_->FinishPush(std::move(gathered.push), done);
+    shard_->store().FinishPush(std::move(gathered.push), done);
   } else {
-    shard_->AbandonPush(std::move(gathered.push), Abandoned::kRejected);
+    shard_->store().AbandonPush(std::move(gathered.push), Abandoned::kRejected);
     Hear(number, complete);
   }
   Check();
@@ -195,9 +195,10 @@ void CallServer::EndPush(size_t number) {
 void CallServer::BreakPush(size_t number) {
   Push& push = *pushes_.at(number);
   if (push.gathered != nullptr) {
-    shard_->AbandonPush(std::exchange(push.gathered, nullptr)->End().push, Abandoned::kAborted);
+    shard_->store().AbandonPush(std::exchange(push.gathered, nullptr)->End().push,
+                                Abandoned::kAborted);
     push.open = false;
-  } else if (push.open && push.answers == 0 && shard_->CancelPush(push.id)) {
+  } else if (push.open && push.answers == 0 && shard_->store().CancelPush(push.id)) {
     push.open = false;
   }
   Check();
@@ -230,7 +231,7 @@ void CallServer::Pull(const std::string& bytes) {
   const size_t number = pulls_.size();
   pulls_.push_back(std::make_unique<Pulled>());
   pulls_[number]->id =
-      shard_->Pull(FromProto(*message), [this, number](absl::StatusOr<PullResult> result) {
+      shard_->store().Pull(FromProto(*message), [this, number](absl::StatusOr<PullResult> result) {
         Pulled& pull = *pulls_.at(number);
         CHECK(!pull.cancelled);
         CHECK_EQ(++pull.answers, 1);
@@ -243,7 +244,7 @@ void CallServer::Pull(const std::string& bytes) {
 void CallServer::BreakPull(size_t number) {
   Pulled& pull = *pulls_.at(number);
   const bool waits = pull.answers == 0 && !pull.cancelled;
-  if (pull.id != PullId()) CHECK_EQ(shard_->CancelPull(pull.id), waits);
+  if (pull.id != PullId()) CHECK_EQ(shard_->store().CancelPull(pull.id), waits);
   pull.cancelled = pull.cancelled || waits;
   Check();
 }
@@ -260,7 +261,7 @@ void CallServer::Check() {
 }
 
 void CallServer::CheckSnapshot() {
-  const std::shared_ptr<const Snapshot> snapshot = shard_->snapshot();
+  const std::shared_ptr<const Snapshot> snapshot = shard_->store().stripe().latest();
   if (snapshot == nullptr) return;
   const bool known = !snapshots_.empty() && snapshots_.back().lock() == snapshot;
   if (known) return;
@@ -287,7 +288,7 @@ void CallServer::End() {
   pulls_.clear();
   pushes_.clear();
   // What is left belongs to the current step, and ends with the shard.
-  const std::shared_ptr<const Snapshot> latest = shard_->snapshot();
+  const std::shared_ptr<const Snapshot> latest = shard_->store().stripe().latest();
   const bool saved = checkpoint_ != nullptr;
   for (const auto& old : snapshots_) {
     const std::shared_ptr<const Snapshot> kept = old.lock();

@@ -15,6 +15,7 @@
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/fuzz/oracles/call_server.h"
 #include "tests/fuzz/refusal.h"
+#include "tests/testing/shard/change_settings.h"
 
 namespace sluice {
 namespace {
@@ -40,13 +41,13 @@ void CallServer::SetConsistency(const std::string& bytes) {
   if (!message.ParseFromString(bytes)) return;
   const auto consistency = FromProto(message);
   if (!consistency.ok()) return CheckRefusal(consistency.status(), {Reason::kBadArgument});
-  const auto from = shard_->SetConsistency(*consistency);
+  const auto from = ChangeConsistency(*shard_, *consistency);
   if (!from.ok()) CheckRefusal(from.status(), {Reason::kBadArgument});
   Check();
 }
 
 void CallServer::SetLearningRate(double rate) {
-  const auto from = shard_->SetLearningRate(rate);
+  const auto from = ChangeLearningRate(*shard_, rate);
   if (!from.ok()) CheckRefusal(from.status(), {ReasonOf(from.status())});
   Check();
 }
@@ -123,7 +124,7 @@ void CallServer::Restart(size_t steps) {
   shard_->durability().BeginIncarnation({});
   const auto published = published_.find(reached);
   if (published != published_.end()) {
-    CHECK(SameBits(shard_->snapshot()->values.span(), published->second));
+    CHECK(SameBits(shard_->store().stripe().latest()->values.span(), published->second));
   }
   ForgetAfter(reached);
   TakeCheckpoint();

@@ -165,8 +165,8 @@ TEST_F(DurableDirectoryTest, WithAJournalAFailedSyncOfACheckpointsNameIsFatalAnd
     life.world().Start({"a"});
     auto push = life.world().Begin("a", 0);
     ASSERT_THAT(push->Add(ChunkOf(0, Values{1, 1, 1})), IsOk());
-    life.world().shard().FinishPush(std::move(push),
-                                    [first](const auto&) { first->Report("answered"); });
+    life.world().shard().store().FinishPush(std::move(push),
+                                            [first](const auto&) { first->Report("answered"); });
     EXPECT_EQ(first->Await(), "fatal");
   }
   EXPECT_LE(syncs, 2);  // that of the checkpoint, and perhaps that of the journal's segment

@@ -60,8 +60,9 @@ class Story {
       }
       directory->reset();
       shard.durability().FailHeldAnswers(absl::CancelledError());
-      parameters_ =
-          shard.snapshot() == nullptr ? Values() : ValuesOf(shard.snapshot()->values.span());
+      parameters_ = shard.store().stripe().latest() == nullptr
+                        ? Values()
+                        : ValuesOf(shard.store().stripe().latest()->values.span());
     } else {
       EXPECT_TRUE(operations.has_value()) << directory.status();
     }
@@ -92,7 +93,7 @@ class Story {
     if (!welcome->initialized) {
       // Nothing was answered yet, or it would have been lost.
       ASSERT_TRUE(answered_.empty());
-      auto start = shard.BeginInitialize(welcome->session);
+      auto start = shard.store().BeginInitialize(welcome->session);
       ASSERT_THAT(start, IsOk());
       ASSERT_THAT(start->parameters->Add(ChunkOf(0, Values(kPushes))), IsOk());
       ASSERT_THAT(FinishOffer(shard, std::move(start->parameters)), IsOk());
@@ -121,7 +122,7 @@ class Story {
       state->counts = counts;
       state->ended.Notify();
     };
-    shard.BeginPush(header, [state, end](absl::StatusOr<PushStart> start) {
+    shard.store().BeginPush(header, [state, end](absl::StatusOr<PushStart> start) {
       if (start.ok() && start->push != nullptr) {
         state->push = std::move(start->push);
       } else {
@@ -132,7 +133,7 @@ class Story {
       Values gradient(kPushes);
       gradient[header.sequence.value() - 1] = 1;
       EXPECT_THAT(state->push->Add(ChunkOf(0, gradient)), IsOk());
-      shard.FinishPush(std::move(state->push), [end](const auto& told) { end(told.ok()); });
+      shard.store().FinishPush(std::move(state->push), [end](const auto& told) { end(told.ok()); });
     }
     while (!state->ended.WaitForNotificationWithTimeout(absl::Milliseconds(1))) {
       if (files_.stopped()) return false;

@@ -42,7 +42,7 @@ class FullDiskTest : public ::testing::Test {
     auto push = life_->world().Begin("a", step);
     EXPECT_THAT(push->Add(ChunkOf(0, Values{1, 1, 1})), IsOk());
     auto answer = std::make_shared<Answer>();
-    life_->world().shard().FinishPush(std::move(push), [answer](const auto& told) {
+    life_->world().shard().store().FinishPush(std::move(push), [answer](const auto& told) {
       answer->outcome = told;
       answer->given.Notify();
     });
@@ -54,7 +54,8 @@ class FullDiskTest : public ::testing::Test {
     for (;;) {
       PushHeader header = life_->world().NextHeader("a", step);
       TestStart start = life_->world().BeginAs(header);
-      if (start.let_in()) life_->world().shard().AbandonPush(start.Take(), Abandoned::kAborted);
+      if (start.let_in())
+        life_->world().shard().store().AbandonPush(start.Take(), Abandoned::kAborted);
       if (start.status().ok() != wants_error) return start.status();
     }
   }

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/shard/recording_journal.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -36,7 +37,8 @@ class KeptAnswersTest : public ::testing::Test {
   std::shared_ptr<Answer> Finish(std::unique_ptr<PendingPush> push, const Values& gradient) {
     EXPECT_THAT(push->Add(ChunkOf(0, gradient)), IsOk());
     auto answer = std::make_shared<Answer>();
-    world_->shard().FinishPush(std::move(push), [answer](const auto& told) { *answer = told; });
+    world_->shard().store().FinishPush(std::move(push),
+                                       [answer](const auto& told) { *answer = told; });
     return answer;
   }
 
@@ -88,7 +90,7 @@ TEST_F(KeptAnswersTest, ARepeatedPushWaitsLikeTheFirst) {
 
 TEST_F(KeptAnswersTest, AStalePushIsAnsweredAtOnce) {
   Start(Async(1), {"a", "b"});
-  ASSERT_THAT(world_->shard().SetConsistency(Bounded(1, 0).consistency), IsOk());
+  ASSERT_THAT(ChangeConsistency(world_->shard(), Bounded(1, 0).consistency), IsOk());
   const auto a = Push("a", 0, {1, 1, 1});
   const TestStart stale = world_->BeginAs(world_->NextHeader("b", 0));
   EXPECT_THAT(stale.answer(), Stale(1, 1));
@@ -111,7 +113,7 @@ TEST_F(KeptAnswersTest, AStepIsMadeThoughAWorkerTakesPartFromTheNext) {
   Start(Sync(2), {"a", "b"});
   auto of_a = world_->Begin("a", 0);
   ASSERT_EQ(world_->Join("c")->step, Step(1));
-  ASSERT_THAT(world_->shard().SetConsistency(Async(5).consistency), IsOk());
+  ASSERT_THAT(ChangeConsistency(world_->shard(), Async(5).consistency), IsOk());
   const auto b = Push("b", 0, {3, 3, 3});
   EXPECT_EQ(world_->step(), 0u);
   const auto a = Finish(std::move(of_a), {1, 1, 1});
@@ -133,9 +135,9 @@ TEST_F(KeptAnswersTest, AStepThatIsNotDurableOccupiesTheVectorOfItsLastGradient)
   EXPECT_FALSE(of_e.told());
   world_->shard().durability().OnDurable(Step(1));
   ASSERT_TRUE(of_e.told());
-  world_->shard().AbandonPush(std::move(of_c), Abandoned::kAborted);
-  world_->shard().AbandonPush(std::move(of_d), Abandoned::kAborted);
-  world_->shard().AbandonPush(of_e.Take(), Abandoned::kAborted);
+  world_->shard().store().AbandonPush(std::move(of_c), Abandoned::kAborted);
+  world_->shard().store().AbandonPush(std::move(of_d), Abandoned::kAborted);
+  world_->shard().store().AbandonPush(of_e.Take(), Abandoned::kAborted);
 }
 
 TEST_F(KeptAnswersTest, WhatIsLeftOutOfNoStepInParticularDoesNotWait) {
@@ -145,7 +147,8 @@ TEST_F(KeptAnswersTest, WhatIsLeftOutOfNoStepInParticularDoesNotWait) {
   auto push = world_->Begin("a", 0);
   const absl::Status added = push->Add(ChunkOf(0, Values{NAN, 1, 1}));
   absl::optional<absl::StatusOr<PushOutcome>> answer;
-  world_->shard().RefusePush(std::move(push), added, [&](const auto& told) { answer = told; });
+  world_->shard().store().RefusePush(std::move(push), added,
+                                     [&](const auto& told) { answer = told; });
   ASSERT_TRUE(answer.has_value());
   EXPECT_THAT(*answer, Skipped(0));
 }
@@ -196,7 +199,7 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
       auto push = first.Begin(name, step);
       const auto x = static_cast<float>(step + 1);
       ASSERT_THAT(push->Add(ChunkOf(0, Values{x, -x, 1})), IsOk());
-      first.shard().FinishPush(std::move(push), [](const auto&) {});
+      first.shard().store().FinishPush(std::move(push), [](const auto&) {});
     }
     first.shard().durability().OnDurable(Step(step + 1));
   }

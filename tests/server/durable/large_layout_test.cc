@@ -60,7 +60,8 @@ TEST(LargeLayoutTest, MakesTheJournaledStepOfAHundredThousandTensorsAgain) {
     auto push = life.world().Begin("a", 0);
     EXPECT_THAT(push->Add(ChunkOf(0, Values(layout.size(), 1))), IsOk());
     absl::Notification told;
-    life.world().shard().FinishPush(std::move(push), [&told](const auto&) { told.Notify(); });
+    life.world().shard().store().FinishPush(std::move(push),
+                                            [&told](const auto&) { told.Notify(); });
     told.WaitForNotification();
     trained = life.world().Parameters();
   }

@@ -113,7 +113,7 @@ class ReplayTest : public ::testing::Test {
   static void FinishAndWait(ShardWorld& world, std::unique_ptr<PendingPush> push, float x) {
     EXPECT_THAT(push->Add(ChunkOf(0, Values{3 * x, -4 * x, 1 / x})), IsOk());
     absl::Notification told;
-    world.shard().FinishPush(std::move(push), [&told](const auto&) { told.Notify(); });
+    world.shard().store().FinishPush(std::move(push), [&told](const auto&) { told.Notify(); });
     told.WaitForNotification();
   }
 

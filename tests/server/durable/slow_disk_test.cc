@@ -56,10 +56,11 @@ class SlowDiskTest : public ::testing::Test {
 
   std::shared_ptr<SlowPush> Begin(const std::string& name, uint64_t step) {
     auto push = std::make_shared<SlowPush>();
-    life_->world().shard().BeginPush(life_->world().NextHeader(name, step), [push](auto start) {
-      push->start = std::move(start);
-      push->started.Notify();
-    });
+    life_->world().shard().store().BeginPush(life_->world().NextHeader(name, step),
+                                             [push](auto start) {
+                                               push->start = std::move(start);
+                                               push->started.Notify();
+                                             });
     return push;
   }
 
@@ -68,10 +69,11 @@ class SlowDiskTest : public ::testing::Test {
     push.started.WaitForNotification();
     ASSERT_TRUE(push.start.ok() && push.start->push != nullptr) << push.start.status();
     EXPECT_THAT(push.start->push->Add(ChunkOf(0, Values{1, 1, 1})), IsOk());
-    life_->world().shard().FinishPush(std::move(push.start->push), [&push](const auto& told) {
-      push.outcome = told;
-      push.answered.Notify();
-    });
+    life_->world().shard().store().FinishPush(std::move(push.start->push),
+                                              [&push](const auto& told) {
+                                                push.outcome = told;
+                                                push.answered.Notify();
+                                              });
   }
 
   // From now on, no step gets to the disk, or no such file.

@@ -38,7 +38,7 @@ class SuspectTrainingTest : public ::testing::Test {
       auto push = world.BeginAs(header).Take();
       ASSERT_THAT(push->Add(ChunkOf(0, Values{0, 0, 0})), IsOk());
       absl::Notification told;
-      world.shard().FinishPush(std::move(push), [&told](const auto&) { told.Notify(); });
+      world.shard().store().FinishPush(std::move(push), [&told](const auto&) { told.Notify(); });
       told.WaitForNotification();
     }
   }

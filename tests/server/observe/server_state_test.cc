@@ -116,7 +116,7 @@ TEST(WorkerMessageTest, WhatAnEarlierProcessOfTheNameContributedCounts) {
 
 TEST(WorkerMessageTest, AWorkerPullsFromAnyServerThatIsThere) {
   ShardWorld world(Async(1));
-  const ActivePulls::Stream stream(world.shard().active_pulls(), SessionId(1));
+  const ActivePulls::Stream stream(world.shard().store().active_pulls(), SessionId(1));
   ShardStatus status;
   status.each_server.resize(3);
   status.each_server[1].connected = true;

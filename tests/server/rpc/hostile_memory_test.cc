@@ -217,20 +217,20 @@ class HostilePullsTest : public ::testing::Test {
 
   HostilePullsTest() : world_(Async(1), ParametersOnly(kSize)) {
     for (int i = 0; i < 8; ++i) EXPECT_THAT(world_.Join(absl::StrCat("w", i)), IsOk());
-    auto start = world_.shard().BeginInitialize(SessionId(world_.session("w0")));
+    auto start = world_.shard().store().BeginInitialize(SessionId(world_.session("w0")));
     EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
     EXPECT_THAT(FinishOffer(world_.shard(), std::move(start->parameters)), IsOk());
-    snapshots_.push_back(world_.shard().snapshot());
+    snapshots_.push_back(world_.shard().store().stripe().latest());
   }
 
   void MakeStep() {
     const uint64_t step = snapshots_.size() - 1;
-    world_.shard().BeginPush(
+    world_.shard().store().BeginPush(
         FromProto(world_.NextHeader("w7", step)), [this](absl::StatusOr<PushStart> start) {
           EXPECT_THAT(start->push->Add(ChunkOf(0, Values(kSize, 1))), IsOk());
-          world_.shard().FinishPush(std::move(start->push), [](const auto&) {});
+          world_.shard().store().FinishPush(std::move(start->push), [](const auto&) {});
         });
-    snapshots_.push_back(world_.shard().snapshot());
+    snapshots_.push_back(world_.shard().store().stripe().latest());
     EXPECT_EQ(world_.shard().Describe().step, Step(step + 1));
   }
 
@@ -306,17 +306,17 @@ TEST(HostileInconsistentPullsTest, KeepNoStep) {
   constexpr uint32_t kSize = 16 * kChunkElements;
   ServerWorld world(options, ParametersOnly(kSize));
   ASSERT_THAT(world.Join("a"), IsOk());
-  auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
+  auto start = world.shard().store().BeginInitialize(SessionId(world.session("a")));
   EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
   EXPECT_THAT(FinishOffer(world.shard(), std::move(start->parameters)), IsOk());
   StalledPull pull(world, world.session("a"));
   EXPECT_EQ(pull.Step(), 0u);
-  const std::weak_ptr<const Snapshot> first = world.shard().snapshot();
-  world.shard().BeginPush(FromProto(world.NextHeader("a", 0)),
-                          [&world](absl::StatusOr<PushStart> begun) {
-                            EXPECT_THAT(begun->push->Add(ChunkOf(0, Values(kSize, 1))), IsOk());
-                            world.shard().FinishPush(std::move(begun->push), [](const auto&) {});
-                          });
+  const std::weak_ptr<const Snapshot> first = world.shard().store().stripe().latest();
+  world.shard().store().BeginPush(
+      FromProto(world.NextHeader("a", 0)), [&world](absl::StatusOr<PushStart> begun) {
+        EXPECT_THAT(begun->push->Add(ChunkOf(0, Values(kSize, 1))), IsOk());
+        world.shard().store().FinishPush(std::move(begun->push), [](const auto&) {});
+      });
   // The pull holds it only while it copies a chunk.
   EXPECT_TRUE(world.Await([&first] { return first.expired(); }));
   EXPECT_THAT(pull.End(), IsOk());

@@ -14,6 +14,7 @@
 #include "server/rpc/version_log.h"
 #include "tests/testing/server/generic_call.h"
 #include "tests/testing/server/trained_server_test.h"
+#include "tests/testing/shard/change_settings.h"
 
 namespace sluice {
 namespace {
@@ -293,7 +294,7 @@ TEST(GrpcSessionTest, IsToldOfNewRulesOnceTheyHold) {
   ASSERT_THAT(world.Initialize("a", {0, 0, 0}), IsOk());
   ASSERT_THAT(world.Observe("o"), IsOk());
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Accepted(0));
-  EXPECT_THAT(world.shard().SetConsistency(Backup(1, 2).consistency), IsOkAndHolds(Step(1)));
+  EXPECT_THAT(ChangeConsistency(world.shard(), Backup(1, 2).consistency), IsOkAndHolds(Step(1)));
   ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Applied(1));
   for (const char* name : {"a", "b", "o"}) {
     EXPECT_EQ(world.NextEvent(name), "policy BACKUP from 1");

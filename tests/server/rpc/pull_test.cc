@@ -91,11 +91,11 @@ TEST(GrpcEncodedPullTest, BringsItsOwnStepWithItsHeaderThoughALaterStepIsEncoded
     next.set_min_step(1);
     later = pull(next);
   };
-  world.shard().Pull(FromProto(request), train_and_pull);
+  world.shard().store().Pull(FromProto(request), train_and_pull);
   std::vector<v1::PullParamsResponse> earlier;
   std::thread waiting([&] { earlier = pull(request); });
   EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 2; }));
-  auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
+  auto start = world.shard().store().BeginInitialize(SessionId(world.session("a")));
   ASSERT_THAT(start, IsOk());
   EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
   EXPECT_THAT(FinishOffer(world.shard(), std::move(start->parameters)), IsOk());
@@ -271,17 +271,17 @@ class GrpcSlowPullTest : public ::testing::Test {
 
   // Past gRPC, whose connection is full.
   static void Initialize(ServerWorld& world) {
-    auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
+    auto start = world.shard().store().BeginInitialize(SessionId(world.session("a")));
     EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
     EXPECT_THAT(FinishOffer(world.shard(), std::move(start->parameters)), IsOk());
   }
 
  private:
   static void PushOnes(ServerWorld& world) {
-    world.shard().BeginPush(
+    world.shard().store().BeginPush(
         FromProto(world.NextHeader("a", 0)), [&world](absl::StatusOr<PushStart> start) {
           EXPECT_THAT(start->push->Add(ChunkOf(0, Values(kSize, 1))), IsOk());
-          world.shard().FinishPush(
+          world.shard().store().FinishPush(
               std::move(start->push),
               [](const absl::StatusOr<PushOutcome>& outcome) { EXPECT_THAT(outcome, Applied(1)); });
         });
@@ -304,18 +304,18 @@ TEST_F(GrpcSlowPullTest, IsAmongTheActivePullsUntilItIsSent) {
   ASSERT_THAT(world.Join("a"), IsOk());
   Initialize(world);
   const SessionId session(world.session("a"));
-  EXPECT_THAT(world.shard().active_pulls().Sessions(), IsEmpty());
+  EXPECT_THAT(world.shard().store().active_pulls().Sessions(), IsEmpty());
   v1::PullParamsRequest request;
   request.set_session(session.value());
   const auto context = world.Context();
   const auto reader = world.stub().PullParams(context.get(), request);
   v1::PullParamsResponse message;
   EXPECT_TRUE(reader->Read(&message));
-  EXPECT_THAT(world.shard().active_pulls().Sessions(), ElementsAre(session));
+  EXPECT_THAT(world.shard().store().active_pulls().Sessions(), ElementsAre(session));
   while (reader->Read(&message)) {
   }
   EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_TRUE(world.Await([&] { return world.shard().active_pulls().Sessions().empty(); }));
+  EXPECT_TRUE(world.Await([&] { return world.shard().store().active_pulls().Sessions().empty(); }));
 }
 
 TEST_F(GrpcSlowPullTest, ThatItsWorkerCancelsIsNotActiveAnyMore) {
@@ -330,7 +330,7 @@ TEST_F(GrpcSlowPullTest, ThatItsWorkerCancelsIsNotActiveAnyMore) {
   EXPECT_TRUE(reader->Read(&message));
   context->TryCancel();
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  EXPECT_TRUE(world.Await([&] { return world.shard().active_pulls().Sessions().empty(); }));
+  EXPECT_TRUE(world.Await([&] { return world.shard().store().active_pulls().Sessions().empty(); }));
 }
 
 TEST_F(GrpcSlowPullTest, BringsOneStepWholeIfTheyAreConsistent) {

@@ -261,7 +261,7 @@ class OfferedMemoryTest : public ::testing::Test {
     EXPECT_THAT(PushThrough(*joined_, header, {memory_->floats(), memory_}), Applied(step + 1));
   }
 
-  uint64_t Sent() { return world_.shard().wire_bytes().sent(); }
+  uint64_t Sent() { return world_.shard().store().wire_bytes().sent(); }
 
   static constexpr uint32_t kSize = 1'000'000;
   ServerWorld world_{Sharing(Sync(1)), ParametersOnly(kSize)};

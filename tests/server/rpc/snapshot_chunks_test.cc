@@ -77,7 +77,7 @@ class SnapshotChunksTest : public ::testing::Test {
 
   ShardWorld world_{Sync(1), ParametersOnly(kSize)};
   const TransformRegistry transforms_ = BuiltinTransforms();
-  SnapshotChunks chunks_{transforms_, world_.shard()};
+  SnapshotChunks chunks_{transforms_, world_.shard().store()};
 };
 
 TEST_F(SnapshotChunksTest, AreThoseOfTheNewStepWhileASlowPullStillUsesThoseOfTheOld) {

@@ -42,7 +42,7 @@ TEST(ShardAccumulatingTest, NobodyGoesOnWhileTheGradientIsStillRead) {
   join.optimizer.options = PlainSgd();
   const auto welcome = shard.Join(join, nullptr);
   ASSERT_THAT(welcome, IsOk());
-  auto offer = shard.BeginInitialize(welcome->session);
+  auto offer = shard.store().BeginInitialize(welcome->session);
   ASSERT_THAT(offer, IsOk());
   const float zero = 0;
   TensorChunk chunk;
@@ -59,7 +59,7 @@ TEST(ShardAccumulatingTest, NobodyGoesOnWhileTheGradientIsStillRead) {
   int interruptions = 0;
   interruption = [&] {
     if (interruptions++ > 0) return;
-    shard.Pull(go_on, pulled.Callback());
+    shard.store().Pull(go_on, pulled.Callback());
     EXPECT_EQ(pulled.calls(), 0);
   };
   pushed = client.Push(0, 1);

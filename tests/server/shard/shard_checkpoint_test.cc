@@ -8,6 +8,7 @@
 #include "server/shard/shard.h"
 #include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -355,8 +356,8 @@ TEST(ShardCheckpointTest, TheOperatorsTermsHoldOnUnlessTheServerIsGivenOthers) {
   ShardWorld first(Sync(1));
   first.Start({"a"});
   Consistency async = Async(3).consistency;
-  ASSERT_THAT(first.shard().SetConsistency(async), IsOk());
-  ASSERT_THAT(first.shard().SetLearningRate(0.25), IsOk());
+  ASSERT_THAT(ChangeConsistency(first.shard(), async), IsOk());
+  ASSERT_THAT(ChangeLearningRate(first.shard(), 0.25), IsOk());
   const auto checkpoint = CheckpointOf(first.shard());
   EXPECT_TRUE(NextIncarnation(*checkpoint, Sync(1))->shard().Describe().consistency == async);
   EXPECT_EQ(NextIncarnation(*checkpoint, Sync(1))->shard().Describe().learning_rate, 0.25);

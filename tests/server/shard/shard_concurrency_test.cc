@@ -273,12 +273,12 @@ TEST(ShardConcurrencyTest, PushesMayBeMadeInTheCallbacksOfPushes) {
       header.incarnation = Incarnation(1);
       std::unique_ptr<PendingPush> push = world.BeginAs(header).Take();
       EXPECT_THAT(push->Add(ChunkOf(0, Values(kSize, 1))), IsOk());
-      world.shard().FinishPush(std::move(push),
-                               [&, i, left](const absl::StatusOr<PushOutcome>& done) {
-                                 EXPECT_THAT(done, IsOk());
-                                 ++answered;
-                                 chains[i](left - 1);
-                               });
+      world.shard().store().FinishPush(std::move(push),
+                                       [&, i, left](const absl::StatusOr<PushOutcome>& done) {
+                                         EXPECT_THAT(done, IsOk());
+                                         ++answered;
+                                         chains[i](left - 1);
+                                       });
     };
   }
   InParallel(kWorkers, [&](int thread) { chains[thread](kPushes); });
@@ -302,9 +302,9 @@ TEST(ShardConcurrencyTest, APullIsEitherCancelledOrAnswered) {
       request.session = session;
       request.min_step = Step(thread + i * kWorkers);  // about where the others take the step
       pulls[thread].emplace_back();
-      const PullId id = world.shard().Pull(request, pulls[thread].back().Callback());
+      const PullId id = world.shard().store().Pull(request, pulls[thread].back().Callback());
       client.Push(0, 1);
-      cancelled += world.shard().CancelPull(id);
+      cancelled += world.shard().store().CancelPull(id);
     }
   });
   world.shard().Drain();
@@ -325,7 +325,7 @@ TEST(ShardConcurrencyTest, OneOfManyOffersOfParametersWins) {
     std::atomic<int> winners{0};
     std::atomic<int> winner{-1};
     InParallel(kWorkers, [&](int thread) {
-      auto start = world.shard().BeginInitialize(world.session(Name(thread)));
+      auto start = world.shard().store().BeginInitialize(world.session(Name(thread)));
       if (start->parameters == nullptr) return;
       EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, thread))), IsOk());
       if (!FinishOffer(world.shard(), std::move(start->parameters))->accepted) return;

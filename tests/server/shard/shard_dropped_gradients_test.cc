@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -38,7 +39,7 @@ TEST(DroppedGradientsTest, GradientsThatAnotherModeDroppedAreNotHeldAgainstABoun
     ASSERT_THAT(world.Push("b", now, {0, 0, 0}), Stale(now + 1, 1));
     ASSERT_THAT(world.Push("b", now, {0, 0, 0}), Stale(now + 1, 1));
   }
-  ASSERT_THAT(world.shard().SetConsistency(Bounded(1, 0).consistency), IsOk());
+  ASSERT_THAT(ChangeConsistency(world.shard(), Bounded(1, 0).consistency), IsOk());
   for (int i = 0; i < 300; ++i) {
     const uint64_t now = world.step();
     ASSERT_THAT(world.Push("a", now, {0, 0, 0}), Applied(now + 1));

@@ -63,7 +63,7 @@ class ShardExecutorsTest : public ::testing::Test {
   ShardClient Start() {
     const auto welcome = Join("a");
     EXPECT_THAT(welcome, IsOk());
-    auto offer = shard_->BeginInitialize(welcome->session);
+    auto offer = shard_->store().BeginInitialize(welcome->session);
     EXPECT_THAT(offer, IsOk());
     EXPECT_THAT(offer->parameters->Add(ChunkOf(0, Values(elements_, 0))), IsOk());
     EXPECT_THAT(FinishOffer(*shard_, std::move(offer->parameters)), IsOk());
@@ -74,7 +74,7 @@ class ShardExecutorsTest : public ::testing::Test {
     return {*shard_, session_};
   }
 
-  float FirstParameter() const { return shard_->snapshot()->values.span()[0]; }
+  float FirstParameter() const { return shard_->store().stripe().latest()->values.span()[0]; }
 
   FakeClock clock_;
   uint32_t elements_ = 0;
@@ -104,10 +104,10 @@ TEST_F(ShardExecutorsTest, TellsHowManyTasksEachExecutorHas) {
   ShardClient worker = Start();
   const auto pushed = worker.Push(0, 2);
   using Tasks = std::map<std::string, size_t>;
-  EXPECT_EQ(shard_->executors().Tasks(),
+  EXPECT_EQ(shard_->store().executors().Tasks(),
             (Tasks{{"arrive", 0}, {"encode", 0}, {"hook", 0}, {"step", 1}, {"summary", 0}}));
   EXPECT_TRUE(steps_->RunNext());
-  EXPECT_EQ(shard_->executors().Tasks()["step"], 0u);
+  EXPECT_EQ(shard_->store().executors().Tasks()["step"], 0u);
 }
 
 TEST_F(ShardExecutorsTest, AStepOfASmallModelIsMadeByTheThreadThatBringsItsLastGradient) {
@@ -186,10 +186,10 @@ TEST_F(ShardExecutorsTest, AHookThatBlocksHoldsUpOnlyTheAnswerOfItsPush) {
   header.incarnation = Incarnation(1);
   header.attachments = std::make_shared<const Attachments>(Attachments{{"loss", "1"}});
   Answer<PushOutcome> pushed;
-  shard_->BeginPush(header, [&](absl::StatusOr<PushStart> start) {
+  shard_->store().BeginPush(header, [&](absl::StatusOr<PushStart> start) {
     ASSERT_THAT(start, IsOk());
     ASSERT_THAT(start->push->Add(ChunkOf(0, {2, 2, 2})), IsOk());
-    shard_->FinishPush(std::move(start->push), pushed.Callback());
+    shard_->store().FinishPush(std::move(start->push), pushed.Callback());
   });
   EXPECT_EQ(shard_->Describe().step, Step(1));
   EXPECT_THAT(shard_->Heartbeat(session_), IsOkAndHolds(Step(1)));
@@ -204,15 +204,15 @@ TEST_F(ShardExecutorsTest, AnOfferWhoseSessionEndsBeforeItIsTakenIsRefused) {
   Make(3);
   arrivals_->Hold();
   const SessionId session = Join("a").value().session;
-  auto offer = shard_->BeginInitialize(session);
+  auto offer = shard_->store().BeginInitialize(session);
   ASSERT_THAT(offer, IsOk());
   ASSERT_THAT(offer->parameters->Add(ChunkOf(0, {2, 2, 2})), IsOk());
   Answer<InitializeOutcome> offered;
-  shard_->FinishInitialize(std::move(offer->parameters), offered.Callback());
+  shard_->store().FinishInitialize(std::move(offer->parameters), offered.Callback());
   ASSERT_THAT(shard_->Leave(session, {}), IsOk());
   EXPECT_TRUE(arrivals_->RunNext());
   EXPECT_THAT(offered.Wait().status(), IsError(Reason::kUnknownSession, ::testing::_));
-  EXPECT_EQ(shard_->snapshot(), nullptr);
+  EXPECT_EQ(shard_->store().stripe().latest(), nullptr);
 }
 
 TEST_F(ShardExecutorsTest, AShardThatIsDestroyedFirstDoesTheWorkThatWaits) {

@@ -18,8 +18,8 @@ TEST(AsyncModeTest, PullsAreInconsistentIfAskedTo) {
   EXPECT_TRUE(world.Pull(0).result()->header.inconsistent);
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
   EXPECT_TRUE(world.GoOn("a").result()->header.inconsistent);
-  EXPECT_EQ(world.shard().stripe().newest(3), world.shard().snapshot());
-  EXPECT_EQ(world.shard().stripe().newest(3)->step, Step(1));
+  EXPECT_EQ(world.shard().store().stripe().newest(3), world.shard().store().stripe().latest());
+  EXPECT_EQ(world.shard().store().stripe().newest(3)->step, Step(1));
 }
 
 TEST(AsyncModeTest, PullsAreConsistentUnlessAskedOtherwise) {

@@ -71,7 +71,7 @@ TEST(NotFiniteStepTest, APullWithInconsistentReadsKeepsWhatItHolds) {
   ASSERT_THAT(world.Push("a", 2, gradient), IsError(Reason::kNotFinite, HasSubstr("would make")));
   EXPECT_EQ(world.step(), 3u);
   EXPECT_EQ(world.Parameters().front(), -2);
-  EXPECT_EQ(world.shard().stripe().newest(size)->step, Step(3));
+  EXPECT_EQ(world.shard().store().stripe().newest(size)->step, Step(3));
 }
 
 // ---- With a journal ----
@@ -91,7 +91,8 @@ TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) 
     auto arriving = world.Begin(name, world.step());
     EXPECT_THAT(arriving->Add(ChunkOf(0, gradient)), IsOk());
     auto outcome = std::make_shared<absl::StatusOr<PushOutcome>>(absl::UnknownError("no answer"));
-    world.shard().FinishPush(std::move(arriving), [outcome](auto answer) { *outcome = answer; });
+    world.shard().store().FinishPush(std::move(arriving),
+                                     [outcome](auto answer) { *outcome = answer; });
     return outcome;
   };
   const auto first = push("a", {kHuge, 1, 1});

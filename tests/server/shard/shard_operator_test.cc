@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -14,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// ---- SetConsistency ----
+// ---- A change of the mode ----
 
 // Each step has one gradient, or two. With beta2 = 0 and one gradient the parameters move by
 // m / (1 − beta1^t) / |g|.
@@ -46,20 +47,21 @@ TEST(SetConsistencyTest, DoesNotOverwriteRulesThatTheCallerHasNotSeen) {
   world.Start({"a", "b"});
   const Consistency seen = world.shard().Describe().consistency;
   ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
-  EXPECT_THAT(world.shard().SetConsistency(Backup(2, 1).consistency, seen), IsOkAndHolds(Step(1)));
+  EXPECT_THAT(ChangeConsistency(world.shard(), Backup(2, 1).consistency, seen),
+              IsOkAndHolds(Step(1)));
   // The first change waits for its boundary.
-  EXPECT_THAT(world.shard().SetConsistency(Async(1).consistency, seen),
+  EXPECT_THAT(ChangeConsistency(world.shard(), Async(1).consistency, seen),
               HasCode(absl::StatusCode::kAborted, HasSubstr("not those that were expected")));
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   const Consistency now = world.shard().Describe().consistency;
   EXPECT_EQ(now.mode, ConsistencyMode::kBackup);
-  EXPECT_THAT(world.shard().SetConsistency(Async(1).consistency, now), IsOkAndHolds(Step(1)));
+  EXPECT_THAT(ChangeConsistency(world.shard(), Async(1).consistency, now), IsOkAndHolds(Step(1)));
 }
 
 TEST(SetConsistencyTest, IsInTheWelcomeOfThoseWhoJoinLater) {
   ShardWorld world(Sync(1));
   world.Start({"a"});
-  ASSERT_THAT(world.shard().SetConsistency(Backup(2, 1).consistency), IsOk());
+  ASSERT_THAT(ChangeConsistency(world.shard(), Backup(2, 1).consistency), IsOk());
   const absl::StatusOr<Welcome> welcome = world.Join("b");
   EXPECT_EQ(welcome->consistency.mode, ConsistencyMode::kBackup);
   EXPECT_EQ(welcome->consistency.quorum, 2u);
@@ -67,7 +69,7 @@ TEST(SetConsistencyTest, IsInTheWelcomeOfThoseWhoJoinLater) {
 
 TEST(SetConsistencyTest, BeforeTheFirstWorkerItIsThereForIt) {
   ShardWorld world(Sync(1));
-  EXPECT_THAT(world.shard().SetConsistency(Async(2).consistency), IsOkAndHolds(Step(0)));
+  EXPECT_THAT(ChangeConsistency(world.shard(), Async(2).consistency), IsOkAndHolds(Step(0)));
   EXPECT_EQ(world.Join("a")->consistency.mode, ConsistencyMode::kAsync);
 }
 
@@ -76,15 +78,15 @@ TEST(SetConsistencyTest, BeforeTheFirstWorkerItIsThereForIt) {
 TEST(SetLearningRateTest, ReturnsTheStepFromWhichItHolds) {
   ShardWorld world(Sync(2));
   world.Start({"a", "b"});
-  EXPECT_THAT(world.shard().SetLearningRate(0.5), IsOkAndHolds(Step(0)));
+  EXPECT_THAT(ChangeLearningRate(world.shard(), 0.5), IsOkAndHolds(Step(0)));
   ASSERT_THAT(world.Push("a", 0, {4, 4, 4}), Accepted(0));
-  EXPECT_THAT(world.shard().SetLearningRate(0.25), IsOkAndHolds(Step(1)));
+  EXPECT_THAT(ChangeLearningRate(world.shard(), 0.25), IsOkAndHolds(Step(1)));
 }
 
 TEST(SetLearningRateTest, IsRefusedWhereWorkersTakeTheirOwnSteps) {
   ShardWorld world(Sync(1), ParametersOnly(3), AveragingOptions());
   world.Start({"a"});
-  EXPECT_THAT(world.shard().SetLearningRate(0.5),
+  EXPECT_THAT(ChangeLearningRate(world.shard(), 0.5),
               IsError(Reason::kBadArgument, HasSubstr("apply their own optimizers")));
 }
 

@@ -32,7 +32,7 @@ TEST(InitializeTest, ALaterOfferIsToldAtItsHeader) {
   ShardWorld world(Async(1));
   world.Start({"a"});
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  const auto start = world.shard().BeginInitialize(world.session("a"));
+  const auto start = world.shard().store().BeginInitialize(world.session("a"));
   ASSERT_THAT(start, IsOk());
   EXPECT_EQ(start->parameters, nullptr);
   EXPECT_FALSE(start->answer.accepted);
@@ -43,8 +43,8 @@ TEST(InitializeTest, OfTwoConcurrentOffersTheFirstWholeOneWins) {
   ShardWorld world(Sync(2));
   ASSERT_THAT(world.Join("a"), IsOk());
   ASSERT_THAT(world.Join("b"), IsOk());
-  auto of_a = std::move(world.shard().BeginInitialize(world.session("a"))->parameters);
-  auto of_b = std::move(world.shard().BeginInitialize(world.session("b"))->parameters);
+  auto of_a = std::move(world.shard().store().BeginInitialize(world.session("a"))->parameters);
+  auto of_b = std::move(world.shard().store().BeginInitialize(world.session("b"))->parameters);
   ASSERT_THAT(of_a->Add(ChunkOf(0, {1, 1, 1})), IsOk());
   ASSERT_THAT(of_b->Add(ChunkOf(0, {2, 2, 2})), IsOk());
   EXPECT_THAT(FinishOffer(world.shard(), std::move(of_b)), Initialized(true, 0));
@@ -55,7 +55,7 @@ TEST(InitializeTest, OfTwoConcurrentOffersTheFirstWholeOneWins) {
 TEST(InitializeTest, ALateOfferLeavesTheStepsThatWereTaken) {
   ShardWorld world(Async(1));
   ASSERT_THAT(world.Join("a"), IsOk());
-  auto late = std::move(world.shard().BeginInitialize(world.session("a"))->parameters);
+  auto late = std::move(world.shard().store().BeginInitialize(world.session("a"))->parameters);
   ASSERT_THAT(late->Add(ChunkOf(0, {9, 9, 9})), IsOk());
   ASSERT_THAT(world.Initialize({0, 0, 0}), IsOk());
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
@@ -109,7 +109,7 @@ TEST(PullTest, C12TakesOfOneStepAreAnsweredFirstInFirstOut) {
   take.min_step = Step(1);
   std::vector<int> answered;
   for (const int number : {1, 2, 3}) {
-    world.shard().Pull(take, [&answered, number](const absl::StatusOr<PullResult>& result) {
+    world.shard().store().Pull(take, [&answered, number](const absl::StatusOr<PullResult>& result) {
       EXPECT_THAT(result, IsOk());
       answered.push_back(number);
     });
@@ -141,7 +141,7 @@ TEST(SnapshotTest, IsOneForAllWhoPullTheSameStep) {
   const TestPull waiting = world.Pull(1);
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
   EXPECT_EQ(waiting.result()->snapshot, world.Pull(0).result()->snapshot);
-  EXPECT_EQ(waiting.result()->snapshot, world.shard().snapshot());
+  EXPECT_EQ(waiting.result()->snapshot, world.shard().store().stripe().latest());
 }
 
 TEST(SnapshotTest, NeedsTheMemoryOfTwoForAnyNumberOfSteps) {
@@ -149,7 +149,7 @@ TEST(SnapshotTest, NeedsTheMemoryOfTwoForAnyNumberOfSteps) {
   world.Start({"a"});
   std::set<const float*> memory;
   for (uint64_t step = 0; step < 50; ++step) {
-    memory.insert(world.shard().snapshot()->values.span().data());
+    memory.insert(world.shard().store().stripe().latest()->values.span().data());
     ASSERT_THAT(world.Push("a", step, {1, 1, 1}), Applied(step + 1));
   }
   EXPECT_EQ(memory.size(), 2u);

@@ -99,13 +99,14 @@ TEST(FencedPushTest, ThatWasWholeBeforeItsSessionWasReplacedIsAborted) {
   ASSERT_THAT(first->Add(ChunkOf(0, {1, 1, 1})), IsOk());
   ASSERT_THAT(whole->Add(ChunkOf(0, {9, 9, 9})), IsOk());
   std::vector<absl::StatusOr<PushOutcome>> answers;
-  world.shard().FinishPush(std::move(first), [&](const absl::StatusOr<PushOutcome>& outcome) {
-    answers.push_back(outcome);
-    world.shard().FinishPush(std::move(whole), [&](const absl::StatusOr<PushOutcome>& replaced) {
-      answers.push_back(replaced);
-    });
-    EXPECT_THAT(world.Join("a"), IsOk());
-  });
+  world.shard().store().FinishPush(
+      std::move(first), [&](const absl::StatusOr<PushOutcome>& outcome) {
+        answers.push_back(outcome);
+        world.shard().store().FinishPush(
+            std::move(whole),
+            [&](const absl::StatusOr<PushOutcome>& replaced) { answers.push_back(replaced); });
+        EXPECT_THAT(world.Join("a"), IsOk());
+      });
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_THAT(answers[0], Applied(1));
   EXPECT_THAT(answers[1], IsError(Reason::kUnknownSession, HasSubstr("join anew")));
@@ -135,10 +136,11 @@ TEST(DroppedGradientTest, IsFreedOutsideTheMutexBeforeItIsAnswered) {
     events.emplace_back(CanBeDescribed(world.shard()) ? "freed" : "freed under the mutex");
   };
   ASSERT_THAT(late->Add(ChunkThatTells({4, 4, 4}, freed)), IsOk());
-  world.shard().FinishPush(std::move(late), [&](const absl::StatusOr<PushOutcome>& outcome) {
-    EXPECT_THAT(outcome, Stale(1, 1));
-    events.emplace_back("answered");
-  });
+  world.shard().store().FinishPush(std::move(late),
+                                   [&](const absl::StatusOr<PushOutcome>& outcome) {
+                                     EXPECT_THAT(outcome, Stale(1, 1));
+                                     events.emplace_back("answered");
+                                   });
   EXPECT_THAT(events, ElementsAre("freed", "answered"));
 }
 
@@ -150,7 +152,7 @@ TEST(AtomicPushTest, AnIncompletePushLeavesNoTrace) {
   ASSERT_THAT(world.Push("b", 0, {2, 2, 2}), Accepted(0));
   auto dying = world.Begin("a", 0);
   ASSERT_THAT(dying->Add(ChunkOf(0, {9, 9})), IsOk());
-  world.shard().AbandonPush(std::move(dying), Abandoned::kAborted);
+  world.shard().store().AbandonPush(std::move(dying), Abandoned::kAborted);
   EXPECT_EQ(world.shard().Describe().current.accumulated, 1u);
   ASSERT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
@@ -188,7 +190,7 @@ TEST(PushTest, CountsTheBytesThatArrivedWhateverBecameOfThem) {
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Stale(1, 1));  // at its header
   auto broken = world.Begin("a", 1);
   ASSERT_THAT(broken->Add(ChunkOf(0, {1, 1})), IsOk());
-  world.shard().AbandonPush(std::move(broken), Abandoned::kAborted);
+  world.shard().store().AbandonPush(std::move(broken), Abandoned::kAborted);
   EXPECT_EQ(world.shard().Describe().traffic.bytes_received, 12u + 12u + 8u);
 }
 

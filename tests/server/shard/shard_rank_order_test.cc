@@ -57,7 +57,7 @@ bool ArrivesInTheSum(const std::unique_ptr<PendingPush>& push) {
 }
 
 void BreakOff(ShardWorld& world, std::unique_ptr<PendingPush> push) {
-  world.shard().AbandonPush(std::move(push), Abandoned::kAborted);
+  world.shard().store().AbandonPush(std::move(push), Abandoned::kAborted);
 }
 
 // Begins a push that breaks off.
@@ -113,10 +113,11 @@ TEST(MemoryOfTheSumTest, TwoVectorsServeStepsThatFollowAtOnce) {
     ASSERT_THAT(world.Finish(std::move(of_a), {1, 2, 3}), Accepted(step));
     std::unique_ptr<PendingPush> of_b = world.Begin("b", step);
     ASSERT_THAT(of_b->Add(ChunkOf(0, {1, 2, 3})), IsOk());
-    world.shard().FinishPush(std::move(of_b), [&](const absl::StatusOr<PushOutcome>& outcome) {
-      EXPECT_THAT(outcome, Applied(step + 1));
-      of_a = world.Begin("a", step + 1);
-    });
+    world.shard().store().FinishPush(std::move(of_b),
+                                     [&](const absl::StatusOr<PushOutcome>& outcome) {
+                                       EXPECT_THAT(outcome, Applied(step + 1));
+                                       of_a = world.Begin("a", step + 1);
+                                     });
   }
   BreakOff(world, std::move(of_a));
   EXPECT_EQ(memory.count(nullptr), 0u);

@@ -91,7 +91,7 @@ size_t AdmittedOf66(ShardOptions options) {
   for (TestStart& start : starts) {
     if (!start.let_in()) continue;
     ++admitted;
-    world.shard().AbandonPush(start.Take(), Abandoned::kAborted);
+    world.shard().store().AbandonPush(start.Take(), Abandoned::kAborted);
   }
   return admitted;
 }

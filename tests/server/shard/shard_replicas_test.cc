@@ -21,6 +21,7 @@
 #include "tests/testing/outcome.h"
 #include "tests/testing/replica/stripes_in_memory.h"
 #include "tests/testing/replica/written_link.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
@@ -61,7 +62,7 @@ class ShardReplicasTest : public ::testing::Test {
     executors.arrivals = std::move(arrivals);
     shard_ =
         std::make_unique<Shard>(options, clock_, nullptr, nullptr, nullptr, std::move(executors));
-    shard_->Lead({&link_}, [this](absl::FunctionRef<bool()> until) {
+    shard_->Lead({&link_}, nullptr, [this](absl::FunctionRef<bool()> until) {
       if (on_wait_ != nullptr) on_wait_();
       while (!until()) Deliver(1);
     });
@@ -71,11 +72,11 @@ class ShardReplicasTest : public ::testing::Test {
   void StartTraining(const ShardOptions& options) {
     Start(options);
     session_ = Join("a");
-    auto offer = shard_->BeginInitialize(session_, 1);
+    auto offer = shard_->store().BeginInitialize(session_, 1);
     ASSERT_THAT(offer.status(), IsOk());
     ASSERT_THAT(offer->parameters->Add(Part(0)), IsOk());
     SendToReplica(PushOf(0, 1), 0);
-    shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback());
+    shard_->store().FinishInitialize(std::move(offer->parameters), initialized_.Callback());
     Deliver();
     ASSERT_THAT(initialized_.answer.status(), IsOk());
     link_.Take();
@@ -120,7 +121,7 @@ class ShardReplicasTest : public ::testing::Test {
   // The header comes to server 0. Returns the push if it is admitted.
   std::unique_ptr<PendingPush> Begin(const PushHeader& header) {
     std::unique_ptr<PendingPush> admitted;
-    shard_->BeginPush(header, [&](absl::StatusOr<PushStart> start) {
+    shard_->store().BeginPush(header, [&](absl::StatusOr<PushStart> start) {
       if (!start.ok()) return told_.Callback()(start.status());
       if (start->push == nullptr) return told_.Callback()(start->answer);
       admitted = std::move(start->push);
@@ -131,8 +132,8 @@ class ShardReplicasTest : public ::testing::Test {
   // Its payload comes to server 0.
   PushId Finish(std::unique_ptr<PendingPush> push, float value) {
     const absl::Status added = push->Add(Part(value));
-    if (added.ok()) return shard_->FinishPush(std::move(push), told_.Callback());
-    shard_->RefusePush(std::move(push), added, told_.Callback());
+    if (added.ok()) return shard_->store().FinishPush(std::move(push), told_.Callback());
+    shard_->store().RefusePush(std::move(push), added, told_.Callback());
     return PushId();
   }
 
@@ -153,7 +154,8 @@ class ShardReplicasTest : public ::testing::Test {
 
   uint64_t step() const { return shard_->Describe().step.value(); }
   Values ParametersOfBoth() const {
-    return {shard_->snapshot()->values.span()[0], replica_.stripe().latest()->values.span()[0]};
+    return {shard_->store().stripe().latest()->values.span()[0],
+            replica_.stripe().latest()->values.span()[0]};
   }
 
   FakeClock clock_;
@@ -236,9 +238,9 @@ TEST_F(ShardReplicasTest, ATensorIsNotShownWhenItStopsWaiting) {
 TEST_F(ShardReplicasTest, TakesParametersWhenAllServersHaveThem) {
   Start(Sync(1));
   session_ = Join("a");
-  auto offer = shard_->BeginInitialize(session_, 1);
+  auto offer = shard_->store().BeginInitialize(session_, 1);
   ASSERT_THAT(offer->parameters->Add(Part(3)), IsOk());
-  EXPECT_NE(shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback()),
+  EXPECT_NE(shard_->store().FinishInitialize(std::move(offer->parameters), initialized_.Callback()),
             PushId());
   EXPECT_EQ(initialized_.times, 0);
   SendToReplica(PushOf(0, 1), 4);
@@ -252,7 +254,7 @@ TEST_F(ShardReplicasTest, TakesParametersWhenAllServersHaveThem) {
 
 TEST_F(ShardReplicasTest, DropsAnOfferThatComesSecond) {
   StartTraining(Sync(1));
-  EXPECT_FALSE(shard_->BeginInitialize(session_, 2)->answer.accepted);
+  EXPECT_FALSE(shard_->store().BeginInitialize(session_, 2)->answer.accepted);
   EXPECT_THAT(link_.Take(), ElementsAre("pass 1:0:2"));
 }
 
@@ -260,14 +262,15 @@ TEST_F(ShardReplicasTest, DropsAnOfferThatBreaksOff) {
   Start(Sync(1));
   session_ = Join("a");
   link_.Take();
-  shard_->AbandonInitialize(std::move(shard_->BeginInitialize(session_, 1)->parameters));
+  shard_->store().AbandonInitialize(
+      std::move(shard_->store().BeginInitialize(session_, 1)->parameters));
   EXPECT_THAT(link_.Take(), ElementsAre("admit 1:0:1", "drop 1:0:1"));
-  auto offer = shard_->BeginInitialize(session_, 2);
+  auto offer = shard_->store().BeginInitialize(session_, 2);
   ASSERT_THAT(offer->parameters->Add(Part(3)), IsOk());
   const PushId gathers =
-      shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback());
-  EXPECT_TRUE(shard_->CancelGathering(gathers));
-  EXPECT_FALSE(shard_->CancelGathering(gathers));
+      shard_->store().FinishInitialize(std::move(offer->parameters), initialized_.Callback());
+  EXPECT_TRUE(shard_->store().CancelGathering(gathers));
+  EXPECT_FALSE(shard_->store().CancelGathering(gathers));
   EXPECT_THAT(link_.Take(), ElementsAre("admit 1:0:2", "drop 1:0:2"));
   EXPECT_EQ(initialized_.times, 0);
 }
@@ -276,8 +279,8 @@ TEST_F(ShardReplicasTest, RefusesAnOfferWithAGap) {
   Start(Sync(1));
   session_ = Join("a");
   link_.Take();
-  shard_->FinishInitialize(std::move(shard_->BeginInitialize(session_, 1)->parameters),
-                           initialized_.Callback());
+  shard_->store().FinishInitialize(
+      std::move(shard_->store().BeginInitialize(session_, 1)->parameters), initialized_.Callback());
   EXPECT_THAT(initialized_.answer.status(), HasReason(Reason::kBadChunk));
   EXPECT_THAT(link_.Take(), ElementsAre("admit 1:0:1", "drop 1:0:1"));
 }
@@ -285,22 +288,22 @@ TEST_F(ShardReplicasTest, RefusesAnOfferWithAGap) {
 TEST_F(ShardReplicasTest, AnOfferEndsWithItsSession) {
   Start(Sync(1));
   session_ = Join("a");
-  auto offer = shard_->BeginInitialize(session_, 1);
+  auto offer = shard_->store().BeginInitialize(session_, 1);
   ASSERT_THAT(offer->parameters->Add(Part(3)), IsOk());
-  shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback());
+  shard_->store().FinishInitialize(std::move(offer->parameters), initialized_.Callback());
   Join("a");
   EXPECT_EQ(initialized_.times, 1);
   EXPECT_THAT(initialized_.answer.status(), HasReason(Reason::kUnknownSession));
-  EXPECT_EQ(shard_->snapshot(), nullptr);
+  EXPECT_EQ(shard_->store().stripe().latest(), nullptr);
 }
 
 TEST_F(ShardReplicasTest, AWholeOfferIsDroppedIfItsSessionEndsBeforeItIsTaken) {
   Start(Sync(1));
   session_ = Join("a");
-  auto offer = shard_->BeginInitialize(session_, 1);
+  auto offer = shard_->store().BeginInitialize(session_, 1);
   ASSERT_THAT(offer->parameters->Add(Part(3)), IsOk());
   SendToReplica(PushOf(0, 1), 4);
-  shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback());
+  shard_->store().FinishInitialize(std::move(offer->parameters), initialized_.Callback());
   arrivals_->Hold();
   Deliver();
   Join("a");
@@ -329,7 +332,7 @@ TEST_F(ShardReplicasTest, CountsAPushWhenAllServersHaveIt) {
 
 TEST_F(ShardReplicasTest, DropsAPushThatBreaksOff) {
   StartTraining(Sync(1));
-  shard_->AbandonPush(Begin(PushOf(1, 2)), Abandoned::kAborted);
+  shard_->store().AbandonPush(Begin(PushOf(1, 2)), Abandoned::kAborted);
   EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "drop 1:1:2"));
 }
 
@@ -368,8 +371,8 @@ TEST_F(ShardReplicasTest, DropsAPushThatIsStaleWhenItIsWhole) {
 TEST_F(ShardReplicasTest, ACancelledPushFreesItsPlace) {
   StartTraining(Sync(1));
   const PushId gathers = Finish(Begin(PushOf(1, 2)), 1);
-  EXPECT_TRUE(shard_->CancelGathering(gathers));
-  EXPECT_FALSE(shard_->CancelGathering(gathers));
+  EXPECT_TRUE(shard_->store().CancelGathering(gathers));
+  EXPECT_FALSE(shard_->store().CancelGathering(gathers));
   EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "drop 1:1:2"));
   EXPECT_EQ(told_.times, 0);
   EXPECT_EQ(shard_->Describe().in_flight.bytes, 0u);
@@ -383,7 +386,7 @@ TEST_F(ShardReplicasTest, AWholePushCannotBeCancelled) {
   SendToReplica(PushOf(1, 2), 1);
   const PushId gathers = Finish(Begin(PushOf(1, 2)), 1);
   Deliver();
-  EXPECT_FALSE(shard_->CancelGathering(gathers));
+  EXPECT_FALSE(shard_->store().CancelGathering(gathers));
   EXPECT_THAT(told_.answer, Accepted(0));
 }
 
@@ -502,7 +505,7 @@ class ShardReplicasPullTest : public ShardReplicasTest {
     request.session = session_;
     request.min_step = Step(min_step);
     request.number = number;
-    return shard_->Pull(request, pulled_.Callback());
+    return shard_->store().Pull(request, pulled_.Callback());
   }
 
   Told<PullResult> pulled_;
@@ -522,7 +525,7 @@ TEST_F(ShardReplicasPullTest, ReleasesAPullOnAllServers) {
 
 TEST_F(ShardReplicasPullTest, DropsAPullThatIsCancelledOrFails) {
   StartTraining(Sync(1));
-  EXPECT_TRUE(shard_->CancelPull(Pull(1, 1)));
+  EXPECT_TRUE(shard_->store().CancelPull(Pull(1, 1)));
   EXPECT_THAT(link_.Take(), ElementsAre("drop pull 1:1"));
   Pull(2, 1);
   shard_->Drain();
@@ -544,7 +547,8 @@ TEST_F(ShardReplicasPullTest, TellsNothingOfSessionsThatNeverJoined) {
   session_ = SessionId(77);
   Pull(1);
   Begin(PushOf(1, 1));
-  EXPECT_THAT(shard_->BeginInitialize(session_, 1).status(), HasReason(Reason::kUnknownSession));
+  EXPECT_THAT(shard_->store().BeginInitialize(session_, 1).status(),
+              HasReason(Reason::kUnknownSession));
   EXPECT_THAT(pulled_.answer.status(), HasReason(Reason::kUnknownSession));
   EXPECT_THAT(told_.answer.status(), HasReason(Reason::kUnknownSession));
   EXPECT_THAT(link_.Take(), IsEmpty());
@@ -604,7 +608,7 @@ TEST_F(ShardReplicasTest, AnswersPushesThatGatherWhenItStopsWaiting) {
   shard_->StopWaiting(why);
   EXPECT_EQ(told_.times, 1);
   EXPECT_EQ(told_.answer.status(), why);
-  EXPECT_FALSE(shard_->CancelGathering(gathers));
+  EXPECT_FALSE(shard_->store().CancelGathering(gathers));
   std::unique_ptr<PendingPush> late = Begin(PushOf(1, 3));
   ASSERT_NE(late, nullptr);
   Finish(std::move(late), 1);
@@ -631,7 +635,7 @@ TEST_F(ShardReplicasTest, ACheckpointWaitsForWhatTheOtherServerSaves) {
   std::shared_ptr<const ShardCheckpoint> taken;
   shard_->durability().TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
   ASSERT_NE(taken, nullptr);
-  EXPECT_EQ(taken->parameters, shard_->snapshot());
+  EXPECT_EQ(taken->parameters, shard_->store().stripe().latest());
   EXPECT_THAT(link_.Take(), ElementsAre("take checkpoint"));
   EXPECT_FALSE(taken->elsewhere->complete());
   Deliver();
@@ -718,7 +722,7 @@ TEST_F(ShardReplicasTest, NobodyJoinsBeforeAllServersHaveLoadedTheCheckpoint) {
   next.OnReport(1, reports[0]);
   EXPECT_THAT(next.Join(RequestOf("a"), nullptr).status(), IsOk());
   EXPECT_EQ(next.Describe().step, Step(1));
-  EXPECT_EQ(next.snapshot()->values.span()[0], parameters[0]);
+  EXPECT_EQ(next.store().stripe().latest()->values.span()[0], parameters[0]);
   EXPECT_EQ(replica.stripe().latest()->values.span()[0], parameters[1]);
 }
 
@@ -749,7 +753,7 @@ class ShardReplicasJournalTest : public ShardReplicasTest {
     }
     Deliver();
     link_.Take();
-    next_.Lead({&next_link_}, [this](absl::FunctionRef<bool()> until) {
+    next_.Lead({&next_link_}, nullptr, [this](absl::FunctionRef<bool()> until) {
       while (!until() && !reports_.empty()) {
         const ReplicaReport report = reports_.front();
         reports_.pop_front();
@@ -786,7 +790,7 @@ TEST_F(ShardReplicasJournalTest, MakesTheStepsAgainOnAllServers) {
   EXPECT_EQ(least->server, 1u);
   for (const size_t step : {0, 1}) EXPECT_THAT(Replay(step), IsOk());
   const Values parameters = ParametersOfBoth();
-  EXPECT_EQ(next_.snapshot()->values.span()[0], parameters[0]);
+  EXPECT_EQ(next_.store().stripe().latest()->values.span()[0], parameters[0]);
   EXPECT_EQ(next_replica_.stripe().latest()->values.span()[0], parameters[1]);
   EXPECT_EQ(next_replica_.stripe().latest()->step, Step(2));
   EXPECT_THAT(next_link_.Take(), ElementsAre("open 128", "load checkpoint", "replay 1", "order",
@@ -797,7 +801,7 @@ TEST_F(ShardReplicasJournalTest, NobodyJoinsOrChangesAnythingUntilTheStepsAreMad
   ASSERT_THAT(next_.durability().AwaitLoaded(), IsOk());
   const absl::Status repeats = absl::UnavailableError("the servers restore their state; try again");
   EXPECT_EQ(next_.Join(RequestOf("a"), nullptr).status(), repeats);
-  EXPECT_EQ(next_.SetLearningRate(1).status(), repeats);
+  EXPECT_EQ(ChangeLearningRate(next_, 1).status(), repeats);
   absl::Status taken;
   next_.durability().TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
   EXPECT_EQ(taken, repeats);
@@ -862,7 +866,7 @@ TEST_F(InconsistentReplicasTest, MayBeginWhileTheJobRuns) {
   Consistency rules;
   rules.mode = ConsistencyMode::kAsync;
   rules.inconsistent_reads = true;
-  EXPECT_THAT(shard_->SetConsistency(rules), IsOk());
+  EXPECT_THAT(ChangeConsistency(*shard_, rules), IsOk());
 }
 
 TEST_F(ShardReplicasTest, TheDigestIsTheCrc32OfTheParametersOnAllServers) {

@@ -92,17 +92,17 @@ class ShardReplicasThreadsTest : public ::testing::Test {
     header.session = sessions_[0];
     header.attempt = 1;
     link_.Bring(header, 0);
-    auto offer = shard_.BeginInitialize(sessions_[0], 1);
+    auto offer = shard_.store().BeginInitialize(sessions_[0], 1);
     ASSERT_THAT(offer.status(), IsOk());
     ASSERT_THAT(offer->parameters->Add(ChunkOf(0, Values(kPart, 0))), IsOk());
     Answer<InitializeOutcome> initialized;
-    shard_.FinishInitialize(std::move(offer->parameters), initialized.Callback());
+    shard_.store().FinishInitialize(std::move(offer->parameters), initialized.Callback());
     ASSERT_THAT(initialized.Wait(), IsOk());
   }
 
   void TearDown() override {
     shard_.StopWaiting(absl::UnavailableError("the server goes down"));
-    shard_.executors().Drain();
+    shard_.store().executors().Drain();
     link_.Drain();
   }
 
@@ -124,11 +124,11 @@ class ShardReplicasThreadsTest : public ::testing::Test {
     header.incarnation = Incarnation(1);
     link_.Bring(header, value);
     Answer<PushOutcome> answer;
-    shard_.BeginPush(header, [&](absl::StatusOr<PushStart> start) {
+    shard_.store().BeginPush(header, [&](absl::StatusOr<PushStart> start) {
       ASSERT_THAT(start.status(), IsOk());
       ASSERT_NE(start->push, nullptr);
       ASSERT_THAT(start->push->Add(ChunkOf(0, Values(kPart, value))), IsOk());
-      shard_.FinishPush(std::move(start->push), answer.Callback());
+      shard_.store().FinishPush(std::move(start->push), answer.Callback());
     });
     return answer;
   }
@@ -139,7 +139,7 @@ class ShardReplicasThreadsTest : public ::testing::Test {
     request.min_step = Step(step);
     request.number = step;
     Answer<PullResult> answer;
-    shard_.Pull(request, answer.Callback());
+    shard_.store().Pull(request, answer.Callback());
     EXPECT_THAT(answer.Wait(), IsOk());
   }
 
@@ -156,7 +156,7 @@ TEST_F(ShardReplicasThreadsTest, MakesStepsOnBoth) {
     }
   });
   link_.Drain();
-  EXPECT_THAT(ValuesOf(shard_.snapshot()->values.span()), Each(-2.0F * kSteps));
+  EXPECT_THAT(ValuesOf(shard_.store().stripe().latest()->values.span()), Each(-2.0F * kSteps));
   EXPECT_THAT(ValuesOf(link_.replica().stripe().latest()->values.span()), Each(-2.0F * kSteps));
 }
 

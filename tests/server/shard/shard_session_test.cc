@@ -115,7 +115,7 @@ TEST(SilentWorkerTest, IsSeenInWhoIsWaitedFor) {
   EXPECT_EQ(current.awaited[1].worker, "silent");
   EXPECT_EQ(current.awaited[1].since_last_seen, absl::Seconds(4));
   EXPECT_EQ(current.awaited[1].bytes_arrived, 8u);
-  world.shard().AbandonPush(std::move(push), Abandoned::kAborted);
+  world.shard().store().AbandonPush(std::move(push), Abandoned::kAborted);
 }
 
 TEST(LostWorkerTest, DiesMidPushAndLeavesNoTraceInTheStep) {
@@ -123,7 +123,7 @@ TEST(LostWorkerTest, DiesMidPushAndLeavesNoTraceInTheStep) {
   world.Start({"a", "b"});
   auto dying = world.Begin("b", 0);
   ASSERT_THAT(dying->Add(ChunkOf(0, {9, 9})), IsOk());
-  world.shard().AbandonPush(std::move(dying), Abandoned::kAborted);
+  world.shard().store().AbandonPush(std::move(dying), Abandoned::kAborted);
   world.Lose("b");
   ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
   world.Pass(kLease);
@@ -181,7 +181,7 @@ TEST(LeaveTest, TellsTheStepAndKeepsTheResultsThatWereReported) {
 TEST(ModelTest, IsThereOnceAWorkerHasJoined) {
   ShardWorld world(Sync(2), LayoutOf({{"w", 3}, {"b", 2}}));
   EXPECT_EQ(world.shard().layout(), nullptr);
-  EXPECT_EQ(world.shard().snapshot(), nullptr);
+  EXPECT_EQ(world.shard().store().stripe().latest(), nullptr);
   world.Start({"a"});
   EXPECT_EQ(world.shard().layout()->size(), 5u);
 }

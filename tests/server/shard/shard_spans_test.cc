@@ -84,8 +84,8 @@ TEST_F(ShardSpansTest, GivingTheAnswersIsPartOfPublishing) {
   world.Start({"a"});
   auto push = world.Begin("a", 0);
   EXPECT_THAT(push->Add(ChunkOf(0, {1, 2, 3})), IsOk());
-  world.shard().FinishPush(std::move(push),
-                           [&](const auto&) { world.clock().Advance(absl::Seconds(4)); });
+  world.shard().store().FinishPush(std::move(push),
+                                   [&](const auto&) { world.clock().Advance(absl::Seconds(4)); });
   EXPECT_THAT(Take(), ElementsAre("wait 0", "accumulate 0", "apply 0", "publish 4", "step 4"));
 }
 
@@ -114,7 +114,7 @@ TEST_F(ShardSpansTest, AccumulatingIsTheSumOfAllGradientsButTheLast) {
     join.optimizer.options = PlainSgd();
     workers.emplace_back(shard, shard.Join(join, nullptr).value().session);
   }
-  auto offer = shard.BeginInitialize(shard.Sessions()[0].session);
+  auto offer = shard.store().BeginInitialize(shard.Sessions()[0].session);
   EXPECT_THAT(offer->parameters->Add(ChunkOf(0, {0, 0, 0})), IsOk());
   EXPECT_THAT(FinishOffer(shard, std::move(offer->parameters)), IsOk());
   for (ShardClient& worker : workers) worker.Push(0, 1);

@@ -72,7 +72,8 @@ TEST(SlowLinkTest, ArrivingBytesRenewTheLease) {
   }
   push->Seal();
   absl::StatusOr<PushOutcome> answer = absl::UnknownError("not answered");
-  world.shard().FinishPush(std::move(push), [&](auto outcome) { answer = std::move(outcome); });
+  world.shard().store().FinishPush(std::move(push),
+                                   [&](auto outcome) { answer = std::move(outcome); });
   EXPECT_THAT(answer, Applied(1));
 }
 
@@ -87,7 +88,7 @@ TEST(SlowLinkTest, BytesThatDoNotComeAnyMoreRenewNothing) {
   EXPECT_THAT(world.Heard("a"), IsEmpty());
   world.Pass(kTick);
   EXPECT_THAT(world.Heard("a"), ElementsAre("evicted 0"));
-  world.shard().AbandonPush(std::move(push), Abandoned::kAborted);
+  world.shard().store().AbandonPush(std::move(push), Abandoned::kAborted);
 }
 
 }  // namespace

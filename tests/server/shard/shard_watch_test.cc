@@ -203,8 +203,8 @@ TEST(StopOnDivergenceTest, AnAnswerThatTheJournalHoldsIsThatErrorWhenTheJournalE
   header.loss = 7;
   auto push = world.BeginAs(header).Take();
   ASSERT_THAT(push->Add(ChunkOf(0, Values{0, 0, 0})), IsOk());
-  world.shard().FinishPush(std::move(push),
-                           [&](absl::StatusOr<PushOutcome> told) { answer = std::move(told); });
+  world.shard().store().FinishPush(
+      std::move(push), [&](absl::StatusOr<PushOutcome> told) { answer = std::move(told); });
   ASSERT_TRUE(world.Diverged());
   world.shard().durability().FailHeldAnswers(absl::UnavailableError("the end"));
   EXPECT_THAT(answer, IsError(Reason::kDiverged, HasSubstr("training diverges")));

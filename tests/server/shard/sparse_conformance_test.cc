@@ -64,7 +64,7 @@ class SparseAccumulatorTest : public ::testing::Test {
     request.layout = *Layout::Create(ParametersOnly(1).ranges(), {table});
     request.optimizer.options = PlainSgd();
     session_ = shard_->Join(request, nullptr)->session;
-    auto offer = std::move(shard_->BeginInitialize(session_)->parameters);
+    auto offer = std::move(shard_->store().BeginInitialize(session_)->parameters);
     ASSERT_THAT(offer->Add(ChunkOf(0, {0})), IsOk());
     ASSERT_THAT(FinishOffer(*shard_, std::move(offer)).status(), IsOk());
   }
@@ -86,12 +86,12 @@ class SparseAccumulatorTest : public ::testing::Test {
     header.row_bytes = RowBytes(rows.ids.size(), kWidth);
     absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not answered");
     const auto answer = [&](const absl::StatusOr<PushOutcome>& told) { outcome = told; };
-    shard_->BeginPush(header, [&](absl::StatusOr<PushStart> start) {
+    shard_->store().BeginPush(header, [&](absl::StatusOr<PushStart> start) {
       if (!start.ok()) return answer(start.status());
       if (start->push == nullptr) return answer(start->answer);
       const absl::Status sent = Send(rows, *start->push);
-      sent.ok() ? (void)shard_->FinishPush(std::move(start->push), answer)
-                : shard_->RefusePush(std::move(start->push), sent, answer);
+      sent.ok() ? (void)shard_->store().FinishPush(std::move(start->push), answer)
+                : shard_->store().RefusePush(std::move(start->push), sent, answer);
     });
     return outcome;
   }
@@ -105,7 +105,7 @@ class SparseAccumulatorTest : public ::testing::Test {
 
   Values Row(RowId id) const {
     Values row(kWidth);
-    shard_->snapshot()->rows->Read(0, {id}, absl::MakeSpan(row));
+    shard_->store().stripe().latest()->rows->Read(0, {id}, absl::MakeSpan(row));
     return row;
   }
   uint64_t Stored() const { return shard_->Describe().table_totals()[0].rows; }

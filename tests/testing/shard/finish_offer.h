@@ -16,7 +16,7 @@ inline absl::StatusOr<InitializeOutcome> FinishOffer(Shard& shard,
                                                      std::unique_ptr<PendingPush> offer) {
   absl::StatusOr<InitializeOutcome> outcome;
   absl::Notification answered;
-  shard.FinishInitialize(std::move(offer), [&](const auto& told) {
+  shard.store().FinishInitialize(std::move(offer), [&](const auto& told) {
     outcome = told;
     answered.Notify();
   });

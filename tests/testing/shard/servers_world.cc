@@ -27,7 +27,7 @@ ServersWorld::ServersWorld(const ShardOptions& options, const Layout& model, uin
     links.push_back(links_.back().get());
   }
   if (links.empty()) return;
-  shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
+  shard_->Lead(links, nullptr, [this](absl::FunctionRef<bool()> until) { Pump(until); });
 }
 
 ServersWorld::~ServersWorld() = default;
@@ -52,7 +52,7 @@ void ServersWorld::AddReplica(uint32_t server) {
 }
 
 ParameterStore& ServersWorld::store(uint32_t server) {
-  if (server == 0) return *shard_;
+  if (server == 0) return shard_->store();
   return *replicas_[server - 1];
 }
 
@@ -249,7 +249,7 @@ bool ServersWorld::Cancel(StripedPull& pull) {
   for (uint32_t server = 1; server < servers(); ++server) {
     store(server).CancelPull(pull.ids[server]);
   }
-  return shard_->CancelPull(pull.ids[0]);
+  return shard_->store().CancelPull(pull.ids[0]);
 }
 
 // ---- Time ----

@@ -25,7 +25,7 @@ Answer<PushOutcome> ShardClient::Repeat(uint64_t step, float value,
   header.incarnation = Incarnation(1);
   Answer<PushOutcome> answer;
   // The client may be gone when it is let in.
-  shard_.BeginPush(
+  shard_.store().BeginPush(
       header, [&shard = shard_, value, whole, answer](absl::StatusOr<PushStart> start) mutable {
         if (!start.ok()) {
           answer.Callback()(start.status());
@@ -35,7 +35,7 @@ Answer<PushOutcome> ShardClient::Repeat(uint64_t step, float value,
           const Values gradient(shard.layout()->size(), value);
           EXPECT_THAT(start->push->Add(ChunkOf(0, gradient)), IsOk());
           if (whole) whole();
-          shard.FinishPush(std::move(start->push), answer.Callback());
+          shard.store().FinishPush(std::move(start->push), answer.Callback());
         }
       });
   return answer;
@@ -57,7 +57,7 @@ std::pair<uint64_t, float> ShardClient::GoOn() {
 
 std::pair<uint64_t, float> ShardClient::Pull(const PullRequest& request) {
   Answer<PullResult> answer;
-  shard_.Pull(request, answer.Callback());
+  shard_.store().Pull(request, answer.Callback());
   const absl::StatusOr<PullResult>& result = answer.Wait();
   if (!result.ok()) {
     ADD_FAILURE() << result.status();

@@ -133,7 +133,7 @@ class ShardConnection::Offer final : public PendingOffer {
     const auto act = connection_.before_initialize_;  // a copy, since it may set another
     if (act) act();
     if (Takes(connection_.delayed_offers_)) return absl::DeadlineExceededError("Deadline Exceeded");
-    auto start = connection_.shard_->BeginInitialize(session_);
+    auto start = connection_.shard_->store().BeginInitialize(session_);
     if (!start.ok()) return start.status();
     if (start->parameters == nullptr) return start->answer;
     Values values(parameters.size());
@@ -167,7 +167,7 @@ class ShardConnection::Push final : public OutgoingPush {
     broken_ = late_ || connection.server_lost_ || Takes(connection.broken_pushes_);
     cut_ = !broken_ && Takes(connection.cut_pushes_);
     if (broken_) return;
-    shard_.BeginPush(
+    shard_.store().BeginPush(
         header,
         [state = state_](absl::StatusOr<PushStart> start) {
           state->start = std::move(start);
@@ -178,7 +178,7 @@ class ShardConnection::Push final : public OutgoingPush {
   }
 
   ~Push() override {
-    if (GoesOn()) shard_.AbandonPush(std::move(state_->start->push), Abandoned::kAborted);
+    if (GoesOn()) shard_.store().AbandonPush(std::move(state_->start->push), Abandoned::kAborted);
   }
 
   bool Send(uint64_t offset, const SharedFloats& part) override {
@@ -211,9 +211,9 @@ class ShardConnection::Push final : public OutgoingPush {
       answer->given.Notify();
     };
     if (added_.ok()) {
-      shard_.FinishPush(std::move(state_->start->push), done);
+      shard_.store().FinishPush(std::move(state_->start->push), done);
     } else {
-      shard_.RefusePush(std::move(state_->start->push), added_, done);
+      shard_.store().RefusePush(std::move(state_->start->push), added_, done);
     }
     answer->given.WaitForNotification();
     if (Takes(connection_.lost_answers_)) return connection_.Break();
@@ -281,11 +281,11 @@ class ShardConnection::Pull final : public PendingPull {
       : connection_(connection),
         shard_(*connection.shard_),
         late_(Takes(connection.delayed_pulls_)) {
-    id_ = shard_.Pull(request, [answer = answer_](absl::StatusOr<PullResult> result) {
+    id_ = shard_.store().Pull(request, [answer = answer_](absl::StatusOr<PullResult> result) {
       answer->Give(std::move(result));
     });
   }
-  ~Pull() override { shard_.CancelPull(id_); }
+  ~Pull() override { shard_.store().CancelPull(id_); }
 
   void Cancel() override { answer_->Give(absl::CancelledError("cancelled")); }
 

@@ -153,7 +153,7 @@ void ShardWorld::Pass(absl::Duration duration) {
 }
 
 absl::StatusOr<InitializeOutcome> ShardWorld::Initialize(const Values& parameters) {
-  absl::StatusOr<InitializeStart> start = shard_.BeginInitialize(last_joined_);
+  absl::StatusOr<InitializeStart> start = shard_.store().BeginInitialize(last_joined_);
   if (!start.ok()) return start.status();
   if (start->parameters == nullptr) return start->answer;
   const absl::Status added = start->parameters->Add(ChunkOf(0, parameters));
@@ -195,7 +195,7 @@ std::unique_ptr<PendingPush> ShardWorld::Begin(const std::string& name, uint64_t
 
 TestStart ShardWorld::BeginAs(const absl::StatusOr<PushHeader>& header) {
   TestStart start;
-  shard_.BeginPush(
+  shard_.store().BeginPush(
       header,
       [state = start.state](absl::StatusOr<PushStart> told) {
         ++state->calls;
@@ -215,9 +215,9 @@ absl::StatusOr<PushOutcome> ShardWorld::Finish(std::unique_ptr<PendingPush> push
   };
   const absl::Status added = push->Add(ChunkOf(0, gradient));
   if (added.ok()) {
-    shard_.FinishPush(std::move(push), done);
+    shard_.store().FinishPush(std::move(push), done);
   } else {
-    shard_.RefusePush(std::move(push), added, done);
+    shard_.store().RefusePush(std::move(push), added, done);
   }
   EXPECT_EQ(calls, 1);
   return answer;
@@ -246,16 +246,17 @@ TestPull ShardWorld::GoOn(const std::string& name) {
 TestPull ShardWorld::PullAs(const PullRequest& request) {
   TestPull pull;
   pull.state_->shard = &shard_;
-  pull.state_->id = shard_.Pull(request, [state = pull.state_](absl::StatusOr<PullResult> result) {
-    ++state->calls;
-    state->result = std::move(result);
-  });
+  pull.state_->id =
+      shard_.store().Pull(request, [state = pull.state_](absl::StatusOr<PullResult> result) {
+        ++state->calls;
+        state->result = std::move(result);
+      });
   pulls_.push_back(pull);
   return pull;
 }
 
-Values ShardWorld::Parameters() const {
-  const std::shared_ptr<const Snapshot> snapshot = shard_.snapshot();
+Values ShardWorld::Parameters() {
+  const std::shared_ptr<const Snapshot> snapshot = shard_.store().stripe().latest();
   return snapshot == nullptr ? Values() : ValuesOf(snapshot->values.span());
 }
 

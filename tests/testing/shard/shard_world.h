@@ -42,7 +42,7 @@ SgdOptions PlainSgd();
 class TestPull {
  public:
   bool answered() const { return state_->calls > 0; }
-  bool Cancel() { return state_->shard->CancelPull(state_->id); }
+  bool Cancel() { return state_->shard->store().CancelPull(state_->id); }
 
   // The answer; call these if answered(). values() is empty after an error, and if the answer is
   // that the parameters were not modified.
@@ -136,7 +136,7 @@ class ShardWorld {
   TestPull PullAs(const PullRequest& request);
 
   // The parameters of the latest snapshot.
-  Values Parameters() const;
+  Values Parameters();
   uint64_t step() const { return shard_.Describe().step.value(); }
   std::string Counters() const;
   // The names of the workers for which others wait, in ascending order.

@@ -232,7 +232,7 @@ TEST_F(OperatorCommandsTest, TraceWritesWhatTheServerDoesMeanwhile) {
   const auto tracing = Start({kProgram, absl::StrCat("--server=", world_.address().ToString()),
                               "trace", out, "--seconds=10"});
   // It has begun when a push is recorded.
-  ASSERT_TRUE(world_.Await([this] { return world_.shard().trace()->records(); }));
+  ASSERT_TRUE(world_.Await([this] { return world_.shard().store().trace()->records(); }));
   ASSERT_THAT(world_.Push("b", 1, {1, 1, 1}), IsOk());
   EXPECT_THAT(tracing->Wait(), IsOkAndHolds(0));
   EXPECT_THAT(tracing->output(), HasSubstr(absl::StrCat(" in ", out, "; chrome://tracing")));
@@ -241,7 +241,7 @@ TEST_F(OperatorCommandsTest, TraceWritesWhatTheServerDoesMeanwhile) {
   EXPECT_EQ(SpansOf(*spans, "server", "apply").size(), 1);
   EXPECT_EQ(SpansOf(*spans, "server", "push").at(0).row, "push b");
   // The server ends the call once the client has read its end.
-  EXPECT_TRUE(world_.Await([this] { return !world_.shard().trace()->records(); }));
+  EXPECT_TRUE(world_.Await([this] { return !world_.shard().store().trace()->records(); }));
 }
 
 TEST_F(OperatorCommandsTest, TraceRefusesAFileThatItCannotWriteAndATimeThatIsTooLong) {

@@ -834,7 +834,7 @@ TEST(ParameterClientInitializeTest, OffersAgainWhatWaitedTooLong) {
   twin.DelayOffers(3);
   ASSERT_THAT(a.Join(), IsOk());
   EXPECT_EQ(twin.joins(), 1);
-  EXPECT_EQ(ValuesOf(world.shard().snapshot()->values.span()), Values({1, 2, 3}));
+  EXPECT_EQ(ValuesOf(world.shard().store().stripe().latest()->values.span()), Values({1, 2, 3}));
 }
 
 TEST(ParameterClientInitializeTest, TakesTheParametersOfWhoWasFaster) {

@@ -146,7 +146,7 @@ TEST_F(TornPullTest, TakesTheParametersThatAnotherWorkerOffersToSuchAServer) {
       return status.waiting_pulls == 1 || status.phase == Phase::kTraining;
     };
     while (!waits_or_has_offered()) std::this_thread::yield();
-    auto start = other_.shard().BeginInitialize(other_.session("b"));
+    auto start = other_.shard().store().BeginInitialize(other_.session("b"));
     ASSERT_THAT(start, IsOk());
     ASSERT_NE(start->parameters, nullptr) << "a mixture was offered";
     ASSERT_THAT(start->parameters->Add(ChunkOf(0, Values({4, 5, 6}))), IsOk());

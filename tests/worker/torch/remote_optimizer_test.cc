@@ -1005,7 +1005,8 @@ TEST_F(RemoteOptimizerTest, ElasticAveragingIsThePapersByHand) {
     centre = (1 - 0.5) * centre + 0.5 * mean;
     EXPECT_NEAR(a.w()[0], x.w, 1e-5) << "round " << round;
     EXPECT_NEAR(b.w()[0], y.w, 1e-5) << "round " << round;
-    EXPECT_NEAR(world.shard().snapshot()->values.span()[0], centre, 1e-5) << "round " << round;
+    EXPECT_NEAR(world.shard().store().stripe().latest()->values.span()[0], centre, 1e-5)
+        << "round " << round;
   }
   EXPECT_GT(y.w - x.w, 0.5);  // they differ, as they may
 }
@@ -1109,7 +1110,7 @@ TEST_F(RemoteOptimizerTest, LeavingPushesTheLocalStepsThatAreLeftOver) {
   a.optimizer().leave();
   EXPECT_EQ(world.shard().Describe().step, Step(2));
   EXPECT_THAT(a.w(), ElementsAre(0.125));
-  EXPECT_THAT(ValuesOf(world.shard().snapshot()->values.span()), ElementsAre(0.125));
+  EXPECT_THAT(ValuesOf(world.shard().store().stripe().latest()->values.span()), ElementsAre(0.125));
   EXPECT_EQ(world.RecordOf("a").presence, Presence::kLeft);
 }
 
@@ -1141,7 +1142,7 @@ TEST_F(RemoteOptimizerTest, LocalStepsAreThoseOfTheOptimizerAskedFor) {
   // g / √(n g²), whatever g is.
   const float way = 0.5f * (1 + std::sqrt(0.5f));
   EXPECT_THAT(weights.w(), ElementsAre(FloatEq(8 - way), FloatEq(8 + way)));
-  EXPECT_EQ(weights.w(), ValuesOf(world.shard().snapshot()->values.span()));
+  EXPECT_EQ(weights.w(), ValuesOf(world.shard().store().stripe().latest()->values.span()));
 }
 
 TEST_F(RemoteOptimizerTest, RefusesLocalStepsOfLamb) {
@@ -1196,7 +1197,7 @@ TEST_F(RemoteOptimizerTest, AveragesAModelOfDoubles) {
     optimizer.step();
   }
   EXPECT_TRUE(w.equal(torch::tensor({6.0, 0.0}, torch::kFloat64)));
-  EXPECT_THAT(ValuesOf(world.shard().snapshot()->values.span()), ElementsAre(6, 0));
+  EXPECT_THAT(ValuesOf(world.shard().store().stripe().latest()->values.span()), ElementsAre(6, 0));
 }
 
 // ---- Tensors that are no views ----

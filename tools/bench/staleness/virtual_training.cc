@@ -79,7 +79,7 @@ class VirtualRun {
 
   absl::Status Start();
   absl::Status Play();
-  TrainingReport Report(absl::Status ended) const;
+  TrainingReport Report(absl::Status ended);
 
  private:
   absl::Status Join(uint32_t index);
@@ -132,14 +132,14 @@ absl::Status VirtualRun::Join(uint32_t index) {
 }
 
 absl::Status VirtualRun::Initialize() {
-  auto start = shard_.BeginInitialize(workers_.front().session);
+  auto start = shard_.store().BeginInitialize(workers_.front().session);
   if (!start.ok()) return start.status();
   const absl::Status added =
       start->parameters->Add(WholeChunk(Share(workload_.first_parameters())));
   if (!added.ok()) return added;
   absl::Status initialized;
-  shard_.FinishInitialize(std::move(start->parameters),
-                          [&](const auto& outcome) { initialized = outcome.status(); });
+  shard_.store().FinishInitialize(std::move(start->parameters),
+                                  [&](const auto& outcome) { initialized = outcome.status(); });
   return initialized;
 }
 
@@ -162,7 +162,7 @@ void VirtualRun::Pull(uint32_t index) {
   PullRequest request;
   request.session = worker.session;
   if (worker.sequence > Sequence()) request.after = worker.sequence;
-  shard_.Pull(request, [this, index](absl::StatusOr<PullResult> result) {
+  shard_.store().Pull(request, [this, index](absl::StatusOr<PullResult> result) {
     answers_.emplace_back(index, std::move(result));
   });
 }
@@ -227,16 +227,16 @@ absl::Status VirtualRun::Push(const PushHeader& header, const SharedFloats& vect
   const PushCallback done = [&outcome](absl::StatusOr<PushOutcome> answer) {
     outcome = std::move(answer);
   };
-  shard_.BeginPush(header, [&](absl::StatusOr<PushStart> start) {
+  shard_.store().BeginPush(header, [&](absl::StatusOr<PushStart> start) {
     if (!start.ok() || start->push == nullptr) {
       done(start.ok() ? absl::StatusOr<PushOutcome>(start->answer) : start.status());
       return;
     }
     const absl::Status added = start->push->Add(WholeChunk(vector));
     if (added.ok()) {
-      shard_.FinishPush(std::move(start->push), done);
+      shard_.store().FinishPush(std::move(start->push), done);
     } else {
-      shard_.RefusePush(std::move(start->push), added, done);
+      shard_.store().RefusePush(std::move(start->push), added, done);
     }
   });
   return outcome.status();
@@ -249,7 +249,7 @@ void VirtualRun::NoteComputed(const Computed& computed, size_t batches) {
   computed_ += static_cast<int64_t>(batches);
   const int64_t epoch = computed_ / per_epoch;
   if (epoch == before || on_epoch_ == nullptr) return;
-  on_epoch_({epoch, losses_.Mean()}, shard_.snapshot()->values.span());
+  on_epoch_({epoch, losses_.Mean()}, shard_.store().stripe().latest()->values.span());
 }
 
 // Nobody computes any more, so that nobody can be waited for.
@@ -264,10 +264,10 @@ absl::Status VirtualRun::CheckNobodyWaits() const {
       "gradients than there are workers; lower --quorum"));
 }
 
-TrainingReport VirtualRun::Report(absl::Status ended) const {
+TrainingReport VirtualRun::Report(absl::Status ended) {
   TrainingReport report;
   report.server = shard_.Describe();
-  const std::shared_ptr<const Snapshot> last = shard_.snapshot();
+  const std::shared_ptr<const Snapshot> last = shard_.store().stripe().latest();
   report.parameters.assign(last->values.span().begin(), last->values.span().end());
   report.loss = losses_.Mean();
   report.time = clock_.seconds();

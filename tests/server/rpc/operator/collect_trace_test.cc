@@ -42,7 +42,7 @@ TEST(CollectTraceTest, SendsTheSpansThatEndMeanwhileAndLeavesNothingBehind) {
   EXPECT_EQ(events.find("{\"step\":0}"), std::string::npos);
   context->TryCancel();
   stream->Finish();
-  EXPECT_TRUE(world.Await([&world] { return !world.shard().trace()->records(); }));
+  EXPECT_TRUE(world.Await([&world] { return !world.shard().store().trace()->records(); }));
 }
 
 TEST(CollectTraceTest, EndsWhenItsTimeIsOver) {
@@ -80,7 +80,7 @@ TEST(CollectTraceTest, NeedsTheToken) {
   v1::CollectTraceResponse response;
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_THAT(FromGrpcStatus(stream->Finish()), IsError(Reason::kBadToken, HasSubstr("token")));
-  EXPECT_FALSE(world.shard().trace()->records());
+  EXPECT_FALSE(world.shard().store().trace()->records());
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ class LargeModelTest : public ::testing::Test {
     world_ = new ServerWorld(Async(1), LargeLayout());
     ASSERT_THAT(world_->Join("worker-0"), IsOk());
     const SessionId session(world_->session("worker-0"));
-    auto start = world_->shard().BeginInitialize(session);
+    auto start = world_->shard().store().BeginInitialize(session);
     ASSERT_THAT(start, IsOk());
     StageLargeModel(*start->parameters);
     ASSERT_THAT(FinishOffer(world_->shard(), std::move(start->parameters)), IsOk());

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -71,7 +72,7 @@ TEST_F(OperatorPageTest, ChangesTheLearningRateFromTheNextStepOn) {
 TEST_F(OperatorPageTest, RefusesALearningRateInTheShardsWords) {
   const HttpResponse refused = Post("/api/learning-rate", R"({"learning_rate": -1})");
   EXPECT_EQ(refused.status, 400);
-  EXPECT_EQ(TextOf(refused), world_.shard().SetLearningRate(-1).status().message());
+  EXPECT_EQ(TextOf(refused), ChangeLearningRate(world_.shard(), -1).status().message());
   for (const char* body : {"", "{}", "[1]", "{\"learning_rate\": \"1\"}", "{\"learning_rate\""}) {
     const HttpResponse absent = Post("/api/learning-rate", body);
     EXPECT_EQ(absent.status, 400) << body;

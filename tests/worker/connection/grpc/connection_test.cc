@@ -31,6 +31,7 @@
 #include "tests/testing/server/server_world.h"
 #include "tests/testing/server/tcp_connections.h"
 #include "tests/testing/server/tls_world.h"
+#include "tests/testing/shard/change_settings.h"
 #include "tests/testing/status.h"
 #include "worker/connection/call_retry.h"
 
@@ -258,7 +259,7 @@ TEST(GrpcConnectionTest, TellsOfNewRulesAndOfTheEndOfItsSession) {
   ServerWorld world(Sync(1));
   const auto connection = ConnectTo(world.address().ToString());
   ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
-  ASSERT_THAT(world.shard().SetConsistency(Ssp(/*slack=*/3, 1).consistency), IsOk());
+  ASSERT_THAT(ChangeConsistency(world.shard(), Ssp(/*slack=*/3, 1).consistency), IsOk());
   const auto changed = connection->NextEvent(absl::InfiniteDuration());
   ASSERT_THAT(changed, IsOk());
   EXPECT_EQ(changed->kind, JobEvent::Kind::kPolicyChanged);

@@ -102,7 +102,7 @@ class ModuleWorld {
   }
 
   // The job's parameters.
-  Values Parameters() { return ValuesOf(world_.shard().snapshot()->values.span()); }
+  Values Parameters() { return ValuesOf(world_.shard().store().stripe().latest()->values.span()); }
 
   JobWorld& job() { return world_; }
   ModuleHost& host() { return *host_; }
@@ -174,7 +174,7 @@ Values TrainThemselves() {
       optimizers[i]->step();
     }
   });
-  return ValuesOf(world.shard().snapshot()->values.span());
+  return ValuesOf(world.shard().store().stripe().latest()->values.span());
 }
 
 TEST_F(RemoteModuleTest, TrainersEndWithTheBitsOfWorkersThatComputeThemselves) {

@@ -1,4 +1,4 @@
-#include "server/shard/push_calls.h"
+#include "server/shard/leader_store.h"
 
 #include <atomic>
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "server/shard/step_loop.h"
 
 namespace sluice {
 namespace {
@@ -40,6 +41,17 @@ absl::Status CheckOptions(const OptimizerConfig& job, const LearningRateSchedule
   return absl::OkStatus();
 }
 
+// Before the push waits, so that nobody fills the memory with options of groups that do not exist.
+absl::Status CheckGroups(const PushHeader& header, const OptimizerConfig& optimizer) {
+  if (header.options == nullptr) return absl::OkStatus();
+  const size_t groups = optimizer.groups.size();
+  const size_t changed = header.options->groups().size();
+  if (changed <= groups + 1) return absl::OkStatus();
+  return MakeError(Reason::kBadOptimizer,
+                   absl::StrCat("the options of ", changed,
+                                " groups have changed, expected at most ", groups + 1));
+}
+
 PushName PushNameOf(const PushHeader& header) {
   return {header.session, header.sequence, header.attempt};
 }
@@ -48,27 +60,21 @@ PushName PushNameOf(const PushHeader& header) {
 
 // ---- Offers of initial parameters ----
 
-absl::StatusOr<absl::optional<InitializeOutcome>> PushCalls::JudgeOffer(SessionId session,
-                                                                        uint32_t attempt) {
+absl::StatusOr<absl::optional<InitializeOutcome>> LeaderStore::JudgeOffer(SessionId session,
+                                                                          uint32_t attempt) {
   absl::MutexLock lock(&job_.mu);
-  const auto answer = AnswerOffer(session);
-  const bool answered = !answer.ok() || answer->has_value();
-  if (answered) job_.others.Pass({session, Sequence(), attempt});
-  return answer;
-}
-
-// Nothing if the parameters are wanted.
-absl::StatusOr<absl::optional<InitializeOutcome>> PushCalls::AnswerOffer(SessionId session) const {
   const JobLifecycle& lifecycle = job_.parts.lifecycle;
-  if (lifecycle.draining()) return lifecycle.serving();
-  const auto record = job_.parts.roster.sessions().FindWorker(session);
-  if (!record.ok()) return record.status();
+  absl::Status may = lifecycle.serving();
+  if (may.ok()) may = job_.parts.roster.sessions().FindWorker(session).status();
+  const bool wanted = may.ok() && !lifecycle.initialized();
+  if (!wanted) job_.others.Pass({session, Sequence(), attempt});
+  if (!may.ok()) return may;
   absl::optional<InitializeOutcome> answer;
-  if (lifecycle.initialized()) answer.emplace().step = job_.parts.step.number();
+  if (!wanted) answer.emplace().step = job_.parts.step.number();
   return answer;
 }
 
-absl::StatusOr<InitializeStart> PushCalls::BeginOffer(SessionId session, uint32_t attempt) {
+absl::StatusOr<InitializeStart> LeaderStore::BeginInitialize(SessionId session, uint32_t attempt) {
   const auto answer = JudgeOffer(session, attempt);
   if (!answer.ok()) return answer.status();
   InitializeStart start;
@@ -84,40 +90,38 @@ absl::StatusOr<InitializeStart> PushCalls::BeginOffer(SessionId session, uint32_
   PushHeader header;
   header.session = session;
   header.attempt = attempt;
-  start.parameters = stripe_.Begin(id, header, std::make_shared<std::atomic<uint64_t>>(0), false);
+  start.parameters =
+      mutable_stripe().Begin(id, header, std::make_shared<std::atomic<uint64_t>>(0), false);
   job_.others.Admit({id, name});
   return start;
 }
 
-PushId PushCalls::FinishOffer(std::unique_ptr<PendingPush> parameters, InitializeCallback done) {
-  const HaveReport own = stripe_.End(*parameters, absl::OkStatus(), false);
+PushId LeaderStore::FinishInitialize(std::unique_ptr<PendingPush> parameters,
+                                     InitializeCallback done) {
+  const HaveReport own = mutable_stripe().End(*parameters, absl::OkStatus(), false);
   CompletingLock lock(&job_.mu);
   if (own.refused.ok()) arrived_.Keep(std::move(parameters));
   // Copying takes a time that grows with the model, so neither gRPC's thread nor a link's does it.
   const auto gathered = [this, done = std::move(done)](const HaveReport& whole) {
-    executors_.arrivals->Run([this, whole, done] { OnOfferGathered(whole, done); });
+    executors().arrivals->Run([this, whole, done] { done(Adopt(whole)); });
   };
   job_.others.FinishOwn(own, gathered, lock.completions());
   return own.push;
 }
 
-void PushCalls::OnOfferGathered(const HaveReport& whole, const InitializeCallback& done) {
-  std::unique_ptr<PendingPush> offer = arrived_.Drop(whole.push);
-  done(whole.refused.ok() ? Adopt(std::move(offer), whole.bytes) : whole.refused);
-}
-
-absl::StatusOr<InitializeOutcome> PushCalls::Adopt(std::unique_ptr<PendingPush> offer,
-                                                   uint64_t bytes) {
+absl::StatusOr<InitializeOutcome> LeaderStore::Adopt(const HaveReport& whole) {
+  const std::unique_ptr<PendingPush> offer = arrived_.Drop(whole.push);
+  if (!whole.refused.ok()) return whole.refused;
   Step step;
   {
     absl::MutexLock lock(&job_.mu);
     step = job_.parts.step.number();
   }
-  std::shared_ptr<Snapshot> first = stripe_.MakeFirst(*offer, step);
+  std::shared_ptr<Snapshot> first = mutable_stripe().MakeFirst(*offer, step);
   InitializeOutcome outcome;
   {
     CompletingLock lock(&job_.mu);
-    bytes_received_ += bytes;
+    job_.bytes_received += whole.bytes;
     const auto session = job_.parts.roster.sessions().Find(offer->header().session);
     if (!session.ok()) {
       job_.others.Drop(offer->id());  // it was whole when the session ended, so the others kept it
@@ -127,7 +131,7 @@ absl::StatusOr<InitializeOutcome> PushCalls::Adopt(std::unique_ptr<PendingPush> 
     outcome.step = job_.parts.step.number();
     if (outcome.accepted) {
       job_.others.TakeParameters(offer->id(), outcome.step);
-      stripe_.Start(std::move(first));
+      mutable_stripe().Start(std::move(first));
       job_.coordinator.OnInitialized(lock.completions());
       job_.RequestPeriodicCheckpoint();
     } else {
@@ -138,26 +142,26 @@ absl::StatusOr<InitializeOutcome> PushCalls::Adopt(std::unique_ptr<PendingPush> 
   return outcome;
 }
 
-void PushCalls::AbandonOffer(std::unique_ptr<PendingPush> parameters) {
+void LeaderStore::AbandonInitialize(std::unique_ptr<PendingPush> parameters) {
   absl::MutexLock lock(&job_.mu);
   job_.others.Drop(parameters->id());
 }
 
 // ---- Pushes ----
 
-PushId PushCalls::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                        std::function<void()> cancel) {
+PushId LeaderStore::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                              std::function<void()> cancel) {
   CompletingLock lock(&job_.mu);
   PushName name = header.ok() ? PushNameOf(*header) : PushName();
   absl::Status begun = job_.others.Begin(name);
-  if (begun.ok() && header.ok()) begun = CheckGroups(*header);
+  if (begun.ok() && header.ok()) begun = CheckGroups(*header, *job_.parts.roster.model().optimizer);
   if (!begun.ok()) name = PushName();
   auto admit = [this, name, start = std::move(start)](const absl::StatusOr<Admission>& admission) {
     TellReplicas(name, admission);
     if (!admission.ok()) return start(admission.status());
     if (admission->push == PushId()) return start(PushStart{nullptr, admission->answer});
-    start(PushStart{stripe_.Begin(admission->push, admission->header, admission->arrived,
-                                  admission->begins_sum),
+    start(PushStart{mutable_stripe().Begin(admission->push, admission->header, admission->arrived,
+                                           admission->begins_sum),
                     {}});
   };
   if (!begun.ok()) {
@@ -169,7 +173,7 @@ PushId PushCalls::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallb
 }
 
 // If the session has ended meanwhile, the replicas hear of that.
-void PushCalls::TellReplicas(const PushName& name, const absl::StatusOr<Admission>& admission) {
+void LeaderStore::TellReplicas(const PushName& name, const absl::StatusOr<Admission>& admission) {
   absl::MutexLock lock(&job_.mu);
   if (admission.ok() && admission->push != PushId()) {
     job_.others.Admit(
@@ -179,13 +183,13 @@ void PushCalls::TellReplicas(const PushName& name, const absl::StatusOr<Admissio
   }
 }
 
-bool PushCalls::Cancel(PushId id) {
+bool LeaderStore::CancelPush(PushId id) {
   absl::MutexLock lock(&job_.mu);
   return job_.parts.admission.Cancel(id);
 }
 
-PushId PushCalls::Finish(std::unique_ptr<PendingPush> push, PushCallback done) {
-  HaveReport own = stripe_.End(*push, absl::OkStatus(), false);
+PushId LeaderStore::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
+  HaveReport own = mutable_stripe().End(*push, absl::OkStatus(), false);
   if (own.refused.ok()) own.refused = CheckHeader(push->header());
   const PushId id = push->id();
   PushCallback answer = ReportingAttachments(push->header(), std::move(done));
@@ -198,12 +202,12 @@ PushId PushCalls::Finish(std::unique_ptr<PendingPush> push, PushCallback done) {
     own.norm = (*shared)->ParameterNorm();
     Gather(std::move(*shared), own, answer);
   };
-  steps_.IsLarge() ? executors_.arrivals->Run(measure) : measure();
+  steps_.IsLarge() ? executors().arrivals->Run(measure) : measure();
   return id;
 }
 
 // What the header or the summary has for the model.
-absl::Status PushCalls::CheckHeader(const PushHeader& header) const {
+absl::Status LeaderStore::CheckHeader(const PushHeader& header) const {
   const bool plain = header.options == nullptr && !header.clip_norm.has_value();
   if (header.running_means == nullptr && plain) return absl::OkStatus();
   std::shared_ptr<const Layout> layout;
@@ -218,20 +222,9 @@ absl::Status PushCalls::CheckHeader(const PushHeader& header) const {
   return CheckFits(*header.running_means, *layout);
 }
 
-// Before the push waits, so that nobody fills the memory with options of groups that do not exist.
-absl::Status PushCalls::CheckGroups(const PushHeader& header) const {
-  if (header.options == nullptr) return absl::OkStatus();
-  const size_t groups = job_.parts.roster.model().optimizer->groups.size();
-  const size_t changed = header.options->groups().size();
-  if (changed <= groups + 1) return absl::OkStatus();
-  return MakeError(Reason::kBadOptimizer,
-                   absl::StrCat("the options of ", changed,
-                                " groups have changed, expected at most ", groups + 1));
-}
-
 // The part of this server is here, or refused.
-void PushCalls::Gather(std::unique_ptr<PendingPush> push, const HaveReport& own,
-                       PushCallback done) {
+void LeaderStore::Gather(std::unique_ptr<PendingPush> push, const HaveReport& own,
+                         PushCallback done) {
   Arrival arrival = {push->id(), push->header(), std::move(done), {}};
   if (!own.refused.ok()) push = nullptr;
   auto gathered = [this, arrival = std::move(arrival)](const HaveReport& whole) mutable {
@@ -242,7 +235,7 @@ void PushCalls::Gather(std::unique_ptr<PendingPush> push, const HaveReport& own,
   job_.others.FinishOwn(own, std::move(gathered), lock.completions());
 }
 
-void PushCalls::OnGathered(Arrival arrival, const HaveReport& whole) {
+void LeaderStore::OnGathered(Arrival arrival, const HaveReport& whole) {
   arrival.refused = whole.refused.ok() ? CheckNorm(whole.norm, options_.guards) : whole.refused;
   std::unique_ptr<PendingPush> refused;
   {
@@ -251,14 +244,14 @@ void PushCalls::OnGathered(Arrival arrival, const HaveReport& whole) {
       refused = arrived_.Drop(arrival.push);
       job_.others.Drop(arrival.push);
     }
-    bytes_received_ += whole.bytes;
+    job_.bytes_received += whole.bytes;
     job_.coordinator.Queue(std::move(arrival));
   }
   refused = nullptr;  // its memory is free before others are told
   steps_.Advance();
 }
 
-bool PushCalls::CancelGathering(PushId id) {
+bool LeaderStore::CancelGathering(PushId id) {
   std::unique_ptr<PendingPush> own;
   Completions completions;
   {
@@ -267,7 +260,7 @@ bool PushCalls::CancelGathering(PushId id) {
     own = arrived_.Drop(id);
     const bool offer = own->header().sequence == Sequence();
     if (!offer) {
-      bytes_received_ += own->bytes();
+      job_.bytes_received += own->bytes();
       job_.coordinator.AbandonPush(own->header().session, Abandoned::kAborted, &completions);
     }
   }
@@ -278,7 +271,7 @@ bool PushCalls::CancelGathering(PushId id) {
 
 // Attachments are reported once: a repeated push has another disposition. A push is answered when
 // the program has taken its attachments, so its worker waits for a slow program.
-PushCallback PushCalls::ReportingAttachments(const PushHeader& header, PushCallback done) {
+PushCallback LeaderStore::ReportingAttachments(const PushHeader& header, PushCallback done) {
   if (header.attachments == nullptr || options_.on_attachments == nullptr) return done;
   std::string worker;
   {
@@ -290,29 +283,63 @@ PushCallback PushCalls::ReportingAttachments(const PushHeader& header, PushCallb
     const bool counted = outcome.ok() && (outcome->disposition == Disposition::kAccepted ||
                                           outcome->disposition == Disposition::kApplied);
     if (!counted) return done(outcome);
-    executors_.hooks->Run([this, worker, step, attachments, done, outcome] {
+    executors().hooks->Run([this, worker, step, attachments, done, outcome] {
       options_.on_attachments(worker, step, *attachments);
       done(outcome);
     });
   };
 }
 
-void PushCalls::Refuse(std::unique_ptr<PendingPush> push, const absl::Status& why,
-                       PushCallback done) {
+void LeaderStore::RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
+                             PushCallback done) {
   const HaveReport own = {push->id(), why, absl::nullopt, push->bytes()};
   Gather(std::move(push), own, std::move(done));
 }
 
-void PushCalls::Abandon(std::unique_ptr<PendingPush> push, Abandoned why) {
+void LeaderStore::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
   Completions completions;
   {
     absl::MutexLock lock(&job_.mu);
     job_.others.Drop(push->id());
-    bytes_received_ += push->bytes();
+    job_.bytes_received += push->bytes();
     job_.coordinator.AbandonPush(push->header().session, why, &completions);
   }
   push = nullptr;  // its memory is free before others are let in
   completions.Run();
+}
+
+// ---- Pulls ----
+
+PullId LeaderStore::Pull(const PullRequest& request, PullCallback done) {
+  CompletingLock lock(&job_.mu);
+  const PullName name = {request.session, request.number};
+  const absl::Status begun = job_.others.BeginPull(name);
+  if (!begun.ok()) {
+    lock.completions()->Add([done = std::move(done), begun] { done(begun); });
+    return PullId();
+  }
+  done = [this, name, done = std::move(done)](const absl::StatusOr<PullResult>& result) {
+    if (!result.ok()) DropPull(name);
+    done(result);
+  };
+  return job_.coordinator.Pull(request, std::move(done), lock.completions());
+}
+
+void LeaderStore::DropPull(const PullName& name) {
+  absl::MutexLock lock(&job_.mu);
+  job_.others.DropPull(name);
+}
+
+bool LeaderStore::CancelPull(PullId id) {
+  absl::MutexLock lock(&job_.mu);
+  const absl::optional<PullRequest> cancelled = job_.parts.pulls.Cancel(id);
+  if (cancelled.has_value()) job_.others.DropPull({cancelled->session, cancelled->number});
+  return cancelled.has_value();
+}
+
+std::string LeaderStore::NameOf(SessionId session) const {
+  absl::MutexLock lock(&job_.mu);
+  return job_.NameOf(session);
 }
 
 }  // namespace sluice
