@@ -1,5 +1,6 @@
 #include "server/events/event_files.h"
 
+#include <glog/logging.h>
 #include <unistd.h>
 
 #include <array>
@@ -49,13 +50,12 @@ absl::StatusOr<std::unique_ptr<EventFiles>> EventFiles::Open(const EventFileOpti
 }
 
 void EventFiles::Look(absl::Time now, absl::FunctionRef<JobMoment()> get) {
-  if (!any() || now < next_) return;
+  if (now < next_) return;
   next_ = now + kPeriod;
   Take(get());
 }
 
 void EventFiles::End(absl::FunctionRef<JobMoment()> get) {
-  if (!any()) return;
   const JobMoment last = get();
   Take(last);
   if (json_ != nullptr) json_->End(last);
@@ -64,6 +64,7 @@ void EventFiles::End(absl::FunctionRef<JobMoment()> get) {
 
 void EventFiles::Take(const JobMoment& moment) {
   const JobNews news = changes_.Look(moment);
+  for (const std::string& line : story_.Look(moment, news)) LOG(INFO) << line;
   if (json_ != nullptr) json_->Look(moment, news);
   if (tensorboard_ != nullptr) tensorboard_->Look(moment, news);
 }

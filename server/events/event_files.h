@@ -1,6 +1,6 @@
-// The files that a server writes of what happens to its job, if it is asked to: for scripts, the
-// JSON log; for TensorBoard, an event file. Once a second it looks at the job. All work on files is
-// done by other threads.
+// What a server writes of what happens to its job: for people, its log; and, if it is asked to, for
+// scripts the JSON log, and for TensorBoard an event file. Once a second it looks at the job. All
+// work on files is done by other threads.
 
 #ifndef SLUICE_SERVER_EVENTS_EVENT_FILES_H_
 #define SLUICE_SERVER_EVENTS_EVENT_FILES_H_
@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "server/events/change_watch.h"
 #include "server/events/json_log.h"
+#include "server/events/story_log.h"
 #include "server/events/tensorboard_log.h"
 #include "server/observe/job_moment.h"
 
@@ -29,8 +30,7 @@ class EventFiles {
  public:
   static constexpr absl::Duration kPeriod = absl::Seconds(1);
 
-  // `now` by RealClock(). INVALID_ARGUMENT names what cannot be written. Without any file it does
-  // nothing.
+  // `now` by RealClock(). INVALID_ARGUMENT names what cannot be written.
   static absl::StatusOr<std::unique_ptr<EventFiles>> Open(const EventFileOptions& options,
                                                           absl::Time now);
 
@@ -44,12 +44,12 @@ class EventFiles {
   EventFiles(std::unique_ptr<JsonLog> json, std::unique_ptr<TensorBoardLog> tensorboard)
       : json_(std::move(json)), tensorboard_(std::move(tensorboard)) {}
 
-  bool any() const { return json_ != nullptr || tensorboard_ != nullptr; }
   void Take(const JobMoment& moment);
 
   const std::unique_ptr<JsonLog> json_;                // or null
   const std::unique_ptr<TensorBoardLog> tensorboard_;  // or null
   ChangeWatch changes_;
+  StoryLog story_;
   absl::Time next_ = absl::InfinitePast();
 };
 

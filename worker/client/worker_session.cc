@@ -33,8 +33,17 @@ absl::Status WorkerSession::Join(const JoinRequest& request, const RowCacheOptio
     if (fits.ok()) fits = encodings_.Prepare(request_);
     if (!fits.ok()) return fits;
   }
-  const absl::Status joined = Open();
-  return IsLost(joined) ? Rejoin() : joined;
+  const absl::Status opened = Open();
+  const absl::Status joined = IsLost(opened) ? Rejoin() : opened;
+  if (joined.ok()) LogJoin();
+  return joined;
+}
+
+// Of a launch, the first worker speaks.
+void WorkerSession::LogJoin() const {
+  if (request_.role != SessionRole::kWorker || request_.index.value_or(0) > 0) return;
+  LOG(INFO) << worker() << " has joined as worker " << welcome_.index << " of " << welcome_.workers
+            << ", at step " << welcome_.step;
 }
 
 absl::Status WorkerSession::Open() {
