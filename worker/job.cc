@@ -73,8 +73,12 @@ void Keep(const std::vector<char*>& left, int* argc, char** argv) {
 // is CANCELLED, and one rank has the text.
 absl::Status WhyNotParsed(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() != 0) return ShareFailure(absl::InvalidArgumentError(error.what()));
-  const bool is_help = dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr;
-  const absl::Status text = absl::CancelledError(is_help ? app.help() : error.what());
+  std::string asked = error.what();
+  if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) asked = app.help();
+  if (dynamic_cast<const CLI::CallForAllHelp*>(&error) != nullptr) {
+    asked = app.help("", CLI::AppFormatMode::All);
+  }
+  const absl::Status text = absl::CancelledError(asked);
   const absl::Status shared = ShareFailure(text);
   return IsSaidByAnotherRank(shared) ? shared : text;
 }

@@ -20,6 +20,7 @@
 #include "common/base/config_file.h"
 #include "common/base/error.h"
 #include "common/base/flag_error.h"
+#include "common/base/help_text.h"
 
 namespace sluice {
 namespace {
@@ -75,7 +76,8 @@ bool IsGiven(const CLI::Option& option, absl::Span<const char* const> words) {
 void ReadEnvironment(CLI::App& app, absl::Span<const char* const> words) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_lnames().empty()) continue;
-    if (option == app.get_help_ptr() || option == app.get_version_ptr()) continue;
+    if (option == app.get_help_ptr() || option == app.get_help_all_ptr()) continue;
+    if (option == app.get_version_ptr()) continue;
     const std::string variable = VariableOf(option->get_lnames().front());
     if (variable == kConfigVariable) continue;  // AddFiles() does it
     if (IsSet(variable) && !IsGiven(*option, words))
@@ -95,8 +97,38 @@ void AddFiles(CLI::App& app, bool reads_environment) {
 bool AsksForHelp(const CLI::App& app, int argc, const char* const* argv) {
   return app.get_help_ptr() != nullptr &&
          std::any_of(argv + 1, argv + argc, [](absl::string_view word) {
-           return word == "--help" || word == "-h" || word == "--version";
+           return word == "--help" || word == "-h" || word == "--help-all" || word == "--version";
          });
+}
+
+// The sentence about a flag that is unsigned and has a negative value; "" if there is none. CLI11
+// 2.1 takes it for a very large number.
+std::string NegativeIn(const CLI::App& app) {
+  for (const CLI::Option* const option : app.get_options()) {
+    if (!absl::StartsWith(option->get_type_name(), "UINT")) continue;
+    for (const std::string& value : option->results()) {
+      if (!absl::StartsWith(absl::StripLeadingAsciiWhitespace(value), "-")) continue;
+      return SentenceOf(app, CLI::ValidationError(option->get_name(), value));
+    }
+  }
+  for (const CLI::App* const inner : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::string negative = NegativeIn(*inner);
+    if (!negative.empty()) return negative;
+  }
+  return "";
+}
+
+// Throws the text that --help=GROUP asks for.
+void TellGroup(const CLI::App& app, int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view title = argv[i];
+    if (!absl::ConsumePrefix(&title, "--help=")) continue;
+    const std::string text = HelpOfGroup(app, title);
+    if (!text.empty()) throw CLI::CallForVersion(text, CLI::ExitCodes::Success);
+    throw CLI::ParseError(
+        absl::StrCat("--help: expected one of ", GroupTitles(app), ", found ", Shown(title)),
+        CLI::ExitCodes::ExtrasError);
+  }
 }
 
 // The names of the flags in a text, without their dashes.
@@ -137,14 +169,19 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
   app.footer(absl::StrCat(app.get_footer(), app.get_footer().empty() ? "" : "\n", kEnvironment));
   const bool reads_environment = !AsksForHelp(app, argc, argv);
   AddFiles(app, reads_environment);
+  SetHelp(app);
+  if (app.get_help_ptr() != nullptr) TellGroup(app, argc, argv);
   app.clear();  // else a second parse() would, after this
   if (reads_environment) ReadEnvironment(app, absl::MakeConstSpan(argv, argc));
   const NumbersOfC numbers;
   try {
     app.parse(argc, argv);
+    if (!NegativeIn(app).empty()) throw CLI::ParseError("", CLI::ExitCodes::ValidationError);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) throw;
-    const std::string named = NameFile(app, NameVariables(SentenceOf(app, error)));
+    const std::string negative = NegativeIn(app);
+    const std::string named =
+        NameFile(app, NameVariables(negative.empty() ? SentenceOf(app, error) : negative));
     if (named == error.what()) throw;
     throw CLI::ParseError(named, static_cast<CLI::ExitCodes>(error.get_exit_code()));
   }

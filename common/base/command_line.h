@@ -24,7 +24,8 @@ void AddVersionFlag(CLI::App& app, const std::vector<BuiltWith>& parts);
 
 // Parses the arguments of main() with `app`, which throws CLI::ParseError. This function also
 // throws it if an argument is empty: CLI11 takes an empty argument for the name of a group of
-// options, and then may never return (seen with 2.1.2). A program that has --help gets --version.
+// options, and then may never return (seen with 2.1.2). A program that has --help gets --version,
+// and with groups of flags --help-all and --help=GROUP (help_text.h).
 //
 // A flag that the command line does not give has the value of its variable in the environment:
 // SLUICE_PUSH_ENCODING for --push-encoding. --help and --version do not read the environment.

@@ -39,7 +39,8 @@ bool IsSwitch(const CLI::Option& option) { return option.get_items_expected_max(
 std::vector<const CLI::Option*> FlagsOf(const CLI::App& app) {
   std::vector<const CLI::Option*> flags;
   for (const CLI::Option* option : app.get_options()) {
-    const bool own = option == app.get_help_ptr() || option == app.get_version_ptr();
+    const bool own = option == app.get_help_ptr() || option == app.get_help_all_ptr() ||
+                     option == app.get_version_ptr();
     if (!own && option->get_configurable() && !option->get_lnames().empty()) {
       flags.push_back(option);
     }

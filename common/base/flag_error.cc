@@ -1,6 +1,8 @@
 #include "common/base/flag_error.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -12,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
+#include "common/base/nearest.h"
 
 namespace sluice {
 namespace {
@@ -82,10 +85,61 @@ std::string Expected(absl::string_view type, absl::string_view value) {
   return absl::StrCat(too_large && value != "0" ? "a smaller number" : "a whole number", range);
 }
 
+// Flags of `app` and of the command that was called, with their dashes.
+void AddFlags(const CLI::App& app, std::vector<std::string>* flags) {
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags->push_back(absl::StrCat("--", name));
+  }
+  for (const CLI::App* const inner : app.get_subcommands(
+           [](const CLI::App* one) { return one->get_name().empty() || one->parsed(); })) {
+    AddFlags(*inner, flags);
+  }
+}
+
+// "; did you mean --mode?", if there is such a word that is like it.
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& words) {
+  const std::string nearest = NearestOf(word, words, 1 + word.size() / 4);
+  return nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?");
+}
+
+// "--lr is not a flag; did you mean --learning-rate?".
+std::string NoFlag(const CLI::App& app, absl::string_view word) {
+  static const auto* const short_forms = new std::map<absl::string_view, const char*>{
+      {"--lr", "--learning-rate"}, {"--wd", "--weight-decay"}, {"--bs", "--batch-size"}};
+  const absl::string_view flag = word.substr(0, word.find('='));
+  std::vector<std::string> flags;
+  AddFlags(app, &flags);
+  const auto meant = short_forms->find(flag);
+  const bool known = meant != short_forms->end() && absl::c_linear_search(flags, meant->second);
+  return absl::StrCat(
+      Shown(flag), " is not a flag",
+      known ? absl::StrCat("; did you mean ", meant->second, "?") : DidYouMean(flag, flags));
+}
+
+// What is wrong with words that nobody expected; empty if there are none.
+std::string WhatIsNotExpected(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining(true);
+  if (words.empty()) return "";
+  if (absl::StartsWith(words.front(), "--")) return NoFlag(app, words.front());
+  std::vector<std::string> commands;
+  for (const CLI::App* const command :
+       app.get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); })) {
+    commands.push_back(command->get_name());
+  }
+  if (commands.empty()) return "";
+  return absl::StrCat(Shown(words.front()), " is not a command",
+                      DidYouMean(words.front(), commands));
+}
+
 }  // namespace
 
 std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error) {
   const std::string text = error.what();
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError) {
+    const std::string unexpected = WhatIsNotExpected(app);
+    return unexpected.empty() ? text : unexpected;
+  }
   const bool of_value =
       error.get_name() == "ValidationError" || error.get_name() == "ConversionError";
   // Our own checks say what they expect.

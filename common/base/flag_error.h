@@ -1,4 +1,4 @@
-// Says what is wrong with the value of a flag.
+// Says what is wrong with a command line.
 
 #ifndef SLUICE_COMMON_BASE_FLAG_ERROR_H_
 #define SLUICE_COMMON_BASE_FLAG_ERROR_H_
@@ -10,7 +10,8 @@ namespace sluice {
 
 // The sentence for an error of app.parse() about a value: "--slack: expected a whole number from 0,
 // found x". CLI11's own does not say what it expects, or has the numbers of named values and ranges
-// of 300 digits. Other errors stay as they are.
+// of 300 digits. About a flag or a command that does not exist: with the nearest one. Other errors
+// stay as they are.
 std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace sluice

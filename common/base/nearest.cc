@@ -23,12 +23,12 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
-std::string NearestOf(absl::string_view name, const std::vector<std::string>& names) {
+std::string NearestOf(absl::string_view name, const std::vector<std::string>& names, size_t most) {
   const auto nearest = std::min_element(names.begin(), names.end(),
                                         [name](const std::string& a, const std::string& b) {
                                           return Distance(name, a) < Distance(name, b);
                                         });
-  return nearest == names.end() ? "" : *nearest;
+  return nearest == names.end() || Distance(name, *nearest) > most ? "" : *nearest;
 }
 
 }  // namespace sluice

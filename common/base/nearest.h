@@ -3,6 +3,8 @@
 #ifndef SLUICE_COMMON_BASE_NEAREST_H_
 #define SLUICE_COMMON_BASE_NEAREST_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,8 +13,9 @@
 namespace sluice {
 
 // The first of `names` of which the fewest letters must be changed, added or left out to make
-// `name` (Levenshtein 1965); empty if there are none.
-std::string NearestOf(absl::string_view name, const std::vector<std::string>& names);
+// `name` (Levenshtein 1965); empty if there are none, or if more than `most` letters must.
+std::string NearestOf(absl::string_view name, const std::vector<std::string>& names,
+                      size_t most = SIZE_MAX);
 
 }  // namespace sluice
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/command_line.h"
+#include "common/base/help_text.h"
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
 #include "common/base/mutex_tuning.h"
@@ -79,6 +80,13 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
       "print as JSON how a server that is started by hand is configured by these flags, with all "
       "limits, and exit");
   AddVersionFlag(app, WireVersions());
+  ShowFirst(
+      app,
+      {"--listen", "--workers", "--mode", "--quorum", "--max-staleness", "--checkpoint-dir",
+       "--checkpoint-every", "--durability", "--token-file", "--tls-cert", "--page", "--metrics"},
+      {"sluice_server --listen=127.0.0.1:7077 --workers=2        # two workers will come",
+       "sluice_server --listen=unix:/tmp/sluice.sock --mode=async --page=127.0.0.1:7000",
+       "mpirun -n 1 sluice_server : -n 3 sluice_train           # a launch by MPI"});
   const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   InitLogging();

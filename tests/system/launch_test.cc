@@ -187,7 +187,7 @@ TEST_F(MpirunTest, TrainsAProgramOfOnesOwn) {
 
 TEST_F(MpirunTest, OneRankSaysWhatIsWrongWithTheCommandLineOfAll) {
   const std::pair<Words, const char*> wrong[] = {
-      {{"--bogus"}, "not expected: --bogus"},
+      {{"--bogus"}, "--bogus is not a flag"},
       {{"--push-encoding=nonsense"}, "no transform \"nonsense\""},
       {{"--mode=bounded", "--quorum=0"}, "quorum is 0"}};
   for (const auto& [flags, says] : wrong) {

@@ -17,25 +17,24 @@ import recorded_tests  # noqa: E402
 
 PROGRAMS = ("server/sluice_server", "worker/sluice_train", "tools/evaluate/sluice_evaluate", "tools/ctl/sluicectl",
             "tools/doctor/sluice_doctor")
-# As CLI11 writes it: a name as long as its column, one that is longer, groups, a text below the flags.
+# As programs write it: a name as long as its column, one that is longer, groups, texts of several lines.
 HELP = """Does something.
 Usage: program [OPTIONS]
 
 Options:
   -h,--help                   Print this help message and exit
-  --mode TEXT:{one,two}=one   which of both
+  --mode {one,two}            which of both
+                              modes (default: one)
   --a-flag-with-a-long-name TEXT
                               file of the log
-  --exactly-wide-enoug TEXT=a text
-[Option Group: Guards]
-  How it is guarded
-  Options:
-    --a-wide-flag-name TEXT=abc text
-    --kind ENUM:value in {no->0,yes->1} OR {0,1}=no
-                                whether
-    --careful                   take -x
+  --exactly-wide-enough TEXT  text
 
-Ends with 0.
+Guards (How it is guarded):
+  --kind {no,yes}             whether
+  --careful                   take -x
+
+Ends with 0, or
+with 1.
 """
 
 
@@ -47,16 +46,15 @@ class DescribeTest(unittest.TestCase):
     def test_reads_each_option_with_its_value_and_text(self):
         told = describe.Help(HELP)
         self.assertEqual((told.purpose, told.usage, told.notes),
-                         ("Does something.", "program [OPTIONS]", ["Ends with 0."]))
+                         ("Does something.", "program [OPTIONS]", ["Ends with 0, or with 1."]))
         self.assertEqual([(section.title, section.text) for section in told.sections],
                          [("Options", ""), ("Guards", "How it is guarded")])
         self.assertEqual(options(told), [
             ("-h,--help", "", "Print this help message and exit"),
-            ("--mode", "TEXT:{one,two}=one", "which of both"),
+            ("--mode", "{one,two}", "which of both modes (default: one)"),
             ("--a-flag-with-a-long-name", "TEXT", "file of the log"),
-            ("--exactly-wide-enoug", "TEXT=a", "text"),
-            ("--a-wide-flag-name", "TEXT=abc", "text"),
-            ("--kind", "ENUM:value in {no->0,yes->1} OR {0,1}=no", "whether"),
+            ("--exactly-wide-enough", "TEXT", "text"),
+            ("--kind", "{no,yes}", "whether"),
             ("--careful", "", "take -x"),
         ])
 

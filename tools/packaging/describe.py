@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a manual page and bash's completion from what a program says with --help.
+"""Makes a manual page and bash's completion from what a program says with --help-all, or --help.
 
 Usage: describe.py PROGRAM VERSION FOLDER
 
@@ -14,23 +14,23 @@ import subprocess
 import sys
 import time
 
-# CLI11 writes the name of an option into so many columns. If there is not room enough, its text begins a new line.
+# The name of an option has so many columns (common/base/help_text.cc). If there is not room enough, its text begins a new line.
 COLUMN = 30
 
 
 @dataclasses.dataclass
 class Option:
     names: str  # "-h,--help"; or the name of an argument or a command
-    value: str  # "TEXT=sync", or empty
+    value: str  # "TEXT" or "{sync,async}", or empty
     text: str = ""
 
     def flags(self):
         return [name for name in self.names.split(",") if name.startswith("--")]
 
     def choices(self):
-        """The values that the option knows: those in the first braces of "TEXT:{a,b}" or "ENUM:value in {a->1,b->2}"."""
+        """The values that the option knows: those of "{a,b}"."""
         known = re.search(r"\{([^}]*)\}", self.value)
-        return [choice.split("->")[0] for choice in known.group(1).split(",")] if known else []
+        return known.group(1).split(",") if known else []
 
     def is_file(self):
         return bool(re.match(r"(PEM )?(file|folder|directory)\b", self.text))
@@ -50,31 +50,33 @@ class Help:
         purpose, _, rest = text.partition("Usage: ")
         self.purpose = purpose.strip()
         self.usage, _, rest = rest.partition("\n")
-        self.sections, self.notes = [], []
+        self.sections, self.notes, self.ended = [], [], False
         for line in rest.splitlines():
             self._add(line)
 
     def _add(self, line):
-        group = re.match(r"\[Option Group: (.*)\]$", line)
-        if group or re.match(r"(Options|Positionals|Subcommands):$", line):
-            self.sections.append(Section(group.group(1) if group else line[:-1]))
-        elif line and not line.startswith(" "):
+        title = re.match(r"(\S[^(]*?)(?: \((.*)\))?:$", line)
+        if title:
+            self.sections.append(Section(title.group(1), title.group(2) or ""))
+            self.ended = False
+        elif not line:
+            self.ended = bool(self.sections)
+        elif not line.startswith(" ") and self.ended:
             self.notes.append(line)
-        elif line.strip() and self.sections and line.strip() != "Options:":
+            self.ended = False
+        elif not line.startswith(" ") and self.notes:
+            self.notes[-1] += " " + line
+        elif self.sections:
             self._add_to(self.sections[-1], line)
 
     @staticmethod
     def _add_to(section, line):
-        in_group = section.title not in ("Options", "Positionals", "Subcommands")
-        column = COLUMN + 2 * in_group
-        if in_group and not section.options and re.match(r"  \S", line):
-            section.text = line.strip()
-        elif not line[:column].strip():
-            section.options[-1].text += line.strip()
-        else:
-            has_room = line[column - 1:column] in ("", " ")
-            names, _, value = line[:column if has_room else None].strip().partition(" ")
-            section.options.append(Option(names, value, line[column:].strip() if has_room else ""))
+        if not line[:COLUMN].strip():
+            section.options[-1].text = (section.options[-1].text + " " + line.strip()).strip()
+            return
+        has_room = line[COLUMN - 1:COLUMN] in ("", " ")
+        names, _, value = line[:COLUMN if has_room else None].strip().partition(" ")
+        section.options.append(Option(names, value, line[COLUMN:].strip() if has_room else ""))
 
     def section(self, title):
         return next((section.options for section in self.sections if section.title == title), [])
@@ -85,7 +87,11 @@ class Help:
 
 
 def help_of(program, *words):
-    return Help(subprocess.run([program, *words, "--help"], check=True, capture_output=True, text=True).stdout)
+    for flag in ("--help-all", "--help"):  # `sluice` itself has the latter alone
+        told = subprocess.run([program, *words, flag], check=False, capture_output=True, text=True)
+        if told.returncode == 0:
+            return Help(told.stdout)
+    sys.exit(f"{' '.join([program, *words])} --help ends with {told.returncode}: {told.stderr}")
 
 
 def own_options(its):

@@ -26,6 +26,7 @@
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
+#include "common/base/help_text.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "common/wire/versions.h"
@@ -281,6 +282,12 @@ int Main(int argc, char** argv) {
   std::vector<BuiltWith> versions = WireVersions();
   versions.push_back(TorchVersion());
   AddVersionFlag(app, versions);
+  ShowFirst(app,
+            {"--model", "--dataset", "--batch-size", "--epochs", "--optimizer", "--learning-rate",
+             "--mode", "--servers", "--push-encoding", "--checkpoint-dir", "--page", "--server"},
+            {"mpirun -n 4 sluice_train --model=lenet    # rank 0 serves, three workers train",
+             "sluice_train --server=node1:7077          # a worker of a server that runs there",
+             "sluice_train --role=single                # one process without a server"});
   const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   if (flags.role == "job") {

@@ -47,7 +47,7 @@ TEST_F(VersionFlagTest, SaysWhatTheProgramIsBuiltWith) {
 TEST_F(VersionFlagTest, IsLeftToAProgramThatKeepsItsHelpFlag) {
   app_.set_help_flag();
   const char* const words[] = {"program", "--version"};
-  EXPECT_THROW(ParseArguments(app_, 2, words), CLI::ExtrasError);
+  EXPECT_THROW(ParseArguments(app_, 2, words), CLI::ParseError);
 }
 
 // A program with flags of each kind, and its environment.
@@ -118,6 +118,14 @@ TEST_F(EnvironmentTest, SetsNothingWithAnEmptyVariable) {
   Set("SLUICE_WORKERS", "");
   EXPECT_EQ(Parse(), "");
   EXPECT_EQ(workers_, 1);
+}
+
+TEST_F(EnvironmentTest, ANegativeNumberIsNoLargeOne) {
+  uint64_t seed = 0;
+  app_.add_option("--seed", seed);
+  EXPECT_EQ(Parse({"--seed=-7"}), "--seed: expected a whole number from 0, found -7");
+  Set("SLUICE_SEED", "-7");
+  EXPECT_THAT(Parse(), HasSubstr("found -7 (set in the environment: SLUICE_SEED)"));
 }
 
 TEST_F(EnvironmentTest, AnErrorNamesTheVariable) {

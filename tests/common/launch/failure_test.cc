@@ -24,7 +24,8 @@ absl::optional<int> CodeOf(const char* word) {
 TEST(LaunchedUsageTest, AWrongCommandLineEndsWith2AndSaysWhy) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(CodeOf("--numbre=3"), 2);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("--numbre=3"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("--numbre is not a flag; did you mean --number?"));
 }
 
 TEST(LaunchedUsageTest, HelpEndsWith0) {

@@ -112,7 +112,7 @@ class CTest(unittest.TestCase):
                 "no model name: sluice_job_model() got NULL for the model's name, expected a text",
                 'model name: the model\'s name is "two words", expected at most 64 letters, digits, ".", "-" and "_", the first '
                 "a letter or a digit",
-                "connect: The following argument was not expected: --epochs=3",
+                "connect: --epochs is not a flag",
                 "no server: no server: give --server=host:port or --server=unix:/path",
                 "at the end: step 1",
                 "followed step 0, parameter 100, then step 1, parameter 99; ended",
