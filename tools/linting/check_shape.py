@@ -14,11 +14,6 @@ import sys
 MOST_METHODS = 25
 LONGEST_FUNCTION = 60
 LONGEST_SOURCE = 800
-# Classes that are larger, with the number of their methods. A number is lowered when methods go, and never raised.
-LARGER = {
-}
-THIS = "tools/linting/check_shape.py"
-LIST = f"LARGER in {THIS}"
 ANONYMOUS = re.compile(r"(?:::|^)__anon\w+")
 
 
@@ -51,8 +46,7 @@ def is_deleted(lines, first):
 
 
 class Checker:
-    def __init__(self, files, larger):
-        self.larger = larger
+    def __init__(self, files):
         self.findings = []
         self.lines = {file: read_lines(file) for file in files}
         self.tags = list(tags_of(files))
@@ -69,16 +63,9 @@ class Checker:
         return sorted(self.findings)
 
     def check_classes(self):
-        methods = self.count_methods()
-        for (file, first, name), count in methods.items():
-            allowed = self.larger.get(name, MOST_METHODS)
-            if count > allowed:
-                self.findings.append(f"{file}:{first}: {name} has {count} methods, expected at most {allowed}")
-            elif name in self.larger and count < allowed:
-                then = f"write {count} there" if count > MOST_METHODS else "remove it there"
-                self.findings.append(f"{file}:{first}: {name} has {count} methods, and {LIST} says {allowed}: {then}")
-        for name in set(self.larger) - {name for _, _, name in methods}:
-            self.findings.append(f"{THIS}:1: {LIST} names {name}, which is no class: remove it there")
+        for (file, first, name), count in self.count_methods().items():
+            if count > MOST_METHODS:
+                self.findings.append(f"{file}:{first}: {name} has {count} methods, expected at most {MOST_METHODS}")
 
     def count_methods(self):
         """By file, line and name of the class."""
@@ -101,7 +88,7 @@ class Checker:
 
 def main():
     files = [file for file in sys.stdin.read().split("\n") if file]
-    findings = Checker(files, LARGER).check()
+    findings = Checker(files).check()
     print("\n".join(findings), end="\n" if findings else "")
     return 1 if findings else 0
 
