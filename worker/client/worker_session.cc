@@ -23,6 +23,13 @@ absl::Status LostAtTheEnd(Step step, Step own) {
       "server --checkpoint-every or --durability=journal to lose fewer"));
 }
 
+// Of a launch, the first worker speaks.
+void LogJoin(const JoinRequest& request, const Welcome& welcome) {
+  if (request.role != SessionRole::kWorker || request.index.value_or(0) > 0) return;
+  LOG(INFO) << request.worker << " has joined as worker " << welcome.index << " of "
+            << welcome.workers << ", at step " << welcome.step;
+}
+
 }  // namespace
 
 absl::Status WorkerSession::Join(const JoinRequest& request, const RowCacheOptions& row_cache) {
@@ -35,15 +42,8 @@ absl::Status WorkerSession::Join(const JoinRequest& request, const RowCacheOptio
   }
   const absl::Status opened = Open();
   const absl::Status joined = IsLost(opened) ? Rejoin() : opened;
-  if (joined.ok()) LogJoin();
+  if (joined.ok()) LogJoin(request_, welcome_);
   return joined;
-}
-
-// Of a launch, the first worker speaks.
-void WorkerSession::LogJoin() const {
-  if (request_.role != SessionRole::kWorker || request_.index.value_or(0) > 0) return;
-  LOG(INFO) << worker() << " has joined as worker " << welcome_.index << " of " << welcome_.workers
-            << ", at step " << welcome_.step;
 }
 
 absl::Status WorkerSession::Open() {

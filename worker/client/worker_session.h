@@ -64,7 +64,6 @@ class WorkerSession {
   absl::Status Open();
   absl::Status TakeConstants();
   absl::Status CheckHasRows() const;
-  void LogJoin() const;
   void LogReturn() const;
 
   const std::unique_ptr<ServerConnection> connection_;
