@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "common/base/version.h"
 #include "common/launch/failure.h"
 #include "worker/c/server_optimizer.h"
 #include "worker/data/sampler.h"
@@ -133,6 +134,8 @@ sluice_code CodeOf(const absl::Status& status) {
 }
 
 }  // namespace sluice
+
+const char* sluice_version() { return sluice::kVersion; }
 
 const char* sluice_error_message() { return sluice::LastErrorOfThisThread().message.c_str(); }
 

@@ -81,6 +81,9 @@ SLUICE_API int sluice_report_error(const char* program);
 typedef struct sluice_job sluice_job;
 typedef struct sluice_gathered sluice_gathered;
 
+/* The version of this library: "0.1.0". */
+SLUICE_API const char* sluice_version(void);
+
 /* Takes part in the launch. Under mpirun or srun, rank 0 becomes the server, and the others become
  * workers. With --sluice-servers=S, S - 1 further ranks serve, too. With --sluice-server=host:port
  * every process becomes a worker. Sluice's flags, such as --sluice-mode=async, are removed from

@@ -973,6 +973,14 @@ class ImportTest(unittest.TestCase):
                                env={**ENVIRONMENT, "SLUICE_LIBRARY": "/nowhere.so"}, capture_output=True, text=True, check=False)
         self.assertIn("sluice cannot load its library /nowhere.so", ended.stderr)
 
+    def test_says_its_version_and_what_it_has(self):
+        ended = subprocess.run([PYTHON, "-c", "import sluice; print(sluice.__version__, *dir(sluice))"],
+                               env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        version, *names = ended.stdout.split()
+        program = subprocess.run([os.path.join("server", "sluice_server"), "--version"], capture_output=True, text=True, check=True)
+        self.assertEqual(program.stdout.split("\n")[0], f"sluice_server (Sluice) {version}")
+        self.assertLess({"start", "DistributedOptimizer", "DistributedSampler", "RemoteEmbedding", "follow"}, set(names))
+
     def test_a_process_that_serves_needs_no_torch(self):
         ended = subprocess.run([PYTHON, "-c", "import sys, sluice; sluice.start; print('torch' in sys.modules)"],
                                env=ENVIRONMENT, capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ The rest of the training loop stays as it is. Another program can evaluate the m
 """
 
 from pkgutil import extend_path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, List
 
 # So that `sluice.v1`, the code that protoc writes for the messages, is found in another folder.
 __path__ = extend_path(__path__, __name__)
@@ -41,4 +41,11 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         import importlib  # pylint: disable=import-outside-toplevel
         return getattr(importlib.import_module(f"sluice.{_MODULES[name]}"), name)
+    if name == "__version__":
+        from sluice._library import library  # pylint: disable=import-outside-toplevel
+        return library.sluice_version().decode()
     raise AttributeError(f"module 'sluice' has no attribute '{name}'")
+
+
+def __dir__() -> List[str]:
+    return sorted([*__all__, "__version__"])

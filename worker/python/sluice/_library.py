@@ -117,6 +117,7 @@ Restore = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 _HANDLE = ctypes.c_void_p
 _FUNCTIONS = {
+    "sluice_version": (ctypes.c_char_p, []),
     "sluice_error_message": (ctypes.c_char_p, []),
     "sluice_error_reason": (ctypes.c_char_p, []),
     "sluice_report_error": (ctypes.c_int, [ctypes.c_char_p]),
