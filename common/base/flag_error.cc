@@ -120,7 +120,10 @@ std::string NoFlag(const CLI::App& app, absl::string_view word) {
 std::string WhatIsNotExpected(const CLI::App& app) {
   const std::vector<std::string> words = app.remaining(true);
   if (words.empty()) return "";
-  if (absl::StartsWith(words.front(), "--")) return NoFlag(app, words.front());
+  if (absl::StartsWith(words.front(), "-")) return NoFlag(app, words.front());
+  for (const CLI::App* const command : app.get_subcommands()) {
+    return absl::StrCat(command->get_name(), " takes no such word: ", Shown(words.front()));
+  }
   std::vector<std::string> commands;
   for (const CLI::App* const command :
        app.get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); })) {

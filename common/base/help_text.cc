@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kColumn = 30;  // where texts begin
 constexpr size_t kNarrowest = 60;
 constexpr size_t kUsual = 80;
+constexpr size_t kWidest = 100;
 constexpr size_t kLongestChoices = 60;  // of "{a,b,c}"; longer ones are in the text
 
 size_t Width() {
@@ -31,7 +32,7 @@ size_t Width() {
   } else if (columns == nullptr || !absl::SimpleAtoi(columns, &width)) {
     width = kUsual;
   }
-  return std::max(width, kNarrowest);
+  return std::min(std::max(width, kNarrowest), kWidest);
 }
 
 // `text` in lines of `width`, of which all but the first are indented. No word is cut.
@@ -164,7 +165,10 @@ class HelpText final : public CLI::Formatter {
  private:
   std::string Short(const CLI::App& app, size_t width) const {
     std::string text = "\nOptions:\n";
-    for (const std::string& flag : first_) text += EntryOf(*Find(app, flag), width);
+    for (const std::string& flag : first_) {
+      const CLI::Option* const option = Find(app, flag);
+      if (option != nullptr) text += EntryOf(*option, width);
+    }
     absl::StrAppend(&text, "\nExamples:\n");
     for (const std::string& example : examples_) absl::StrAppend(&text, "  ", example, "\n");
     const std::string rest =

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
@@ -42,9 +43,9 @@ class ProgramOptimizer {
   virtual absl::Status Step(const ProgramStep& step) = 0;
 };
 
-// Makes the optimizer of a model, before its first step. Never null: one that cannot be made
-// returns its error from each Step(). Several threads may call it, for several models.
-using ProgramOptimizerFactory = std::function<std::unique_ptr<ProgramOptimizer>(
+// Makes the optimizer of a model, before its first step. Not null if it is OK. Several threads may
+// call it at once, and what it makes may not be used.
+using ProgramOptimizerFactory = std::function<absl::StatusOr<std::unique_ptr<ProgramOptimizer>>(
     const Layout& layout, const OptimizerConfig& config)>;
 
 }  // namespace sluice

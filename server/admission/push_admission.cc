@@ -167,12 +167,13 @@ void PushAdmission::Answer(const PushHeader& header, const PushOutcome& outcome,
 
 void PushAdmission::LeaveOut(const absl::Status& why, Completions* completions) {
   const Step step = step_.number();
+  const bool not_finite = ReasonOf(why) == Reason::kNotFinite;
+  const bool skips = not_finite && options_.guards.skip_not_finite;
   uint32_t refused = 0;
   const auto fails = [&](HeldAnswer& held) {
     const bool repeats = held.outcome.disposition == Disposition::kDuplicate;
-    if (!MarkLeftOut(step, &held.outcome) || repeats || options_.guards.skip_not_finite)
-      return false;
-    MarkNotFinite(held.session, roster_.sessions());
+    if (!MarkLeftOut(step, &held.outcome) || repeats || skips) return false;
+    if (not_finite) MarkNotFinite(held.session, roster_.sessions());
     ++refused;
     return true;
   };

@@ -115,26 +115,6 @@ absl::Status CheckName(const JoinRequest& request, const SessionTable& sessions,
   return taken;
 }
 
-absl::Status CheckFitsServer(const JoinRequest& request, const ShardOptions& options) {
-  const uint64_t constants = BytesOf(request.layout.constants());
-  if (request.layout.size() + constants / kConstantBytesPerElement > options.max_elements) {
-    return MakeError(
-        Reason::kModelTooLarge,
-        absl::StrCat("this worker's model has ", request.layout.size(), " elements",
-                     constants == 0 ? "" : absl::StrCat(" and ", constants, " bytes of constants"),
-                     ", more than the ", options.max_elements, constants == 0 ? "" : " elements",
-                     " that this server has memory for"));
-  }
-  const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer.options);
-  if (averages && options.guards.clip_norm.has_value()) {
-    return MakeError(Reason::kBadOptimizer,
-                     "workers that average parameters apply their own optimizers, but this server "
-                     "was started with a clip norm; start it without");
-  }
-  const absl::Status has = CheckHasProgram(options_, request.optimizer);
-  return has.ok() ? CheckFits(request.optimizer, request.layout) : has;
-}
-
 absl::Status CheckModel(const JoinRequest& request, const JobModel& model,
                         const ShardOptions& options) {
   if (!request.job_id.empty() && request.job_id != options.job_id) {
@@ -177,6 +157,25 @@ absl::Duration StartTimeoutOf(const ShardOptions& options) {
 }
 
 }  // namespace
+
+absl::Status CheckFitsServer(const JoinRequest& request, const ShardOptions& options) {
+  const uint64_t constants = BytesOf(request.layout.constants());
+  if (request.layout.size() + constants / kConstantBytesPerElement > options.max_elements) {
+    return MakeError(
+        Reason::kModelTooLarge,
+        absl::StrCat("this worker's model has ", request.layout.size(), " elements",
+                     constants == 0 ? "" : absl::StrCat(" and ", constants, " bytes of constants"),
+                     ", more than the ", options.max_elements, constants == 0 ? "" : " elements",
+                     " that this server has memory for"));
+  }
+  const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer.options);
+  if (averages && options.guards.clip_norm.has_value()) {
+    return MakeError(Reason::kBadOptimizer,
+                     "workers that average parameters apply their own optimizers, but this server "
+                     "was started with a clip norm; start it without");
+  }
+  return CheckFits(request.optimizer, request.layout);
+}
 
 Roster::Roster(const ShardOptions& options, JobListener owner)
     : options_(options),

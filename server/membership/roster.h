@@ -166,6 +166,10 @@ class Roster {
   bool deserted_ = false;  // finished, and every observer has gone
 };
 
+// Whether the model of the first worker fits a server with these options: else MODEL_TOO_LARGE or
+// BAD_OPTIMIZER.
+absl::Status CheckFitsServer(const JoinRequest& request, const ShardOptions& options);
+
 }  // namespace sluice
 
 #endif  // SLUICE_SERVER_MEMBERSHIP_ROSTER_H_

@@ -183,7 +183,7 @@ void Coordinator::AdoptSettings(Completions* completions) {
 
 void Coordinator::LeaveOut(const absl::Status& why, Completions* completions) {
   job_.admission.LeaveOut(why, completions);
-  job_.watch.LeaveOut();
+  if (ReasonOf(why) == Reason::kNotFinite) job_.watch.LeaveOut();
 }
 
 void Coordinator::OnAccumulated(const Contribution& contribution, Completions* completions) {

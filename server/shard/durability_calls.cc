@@ -38,10 +38,10 @@ bool DurabilityCalls::recovers() const {
 
 absl::Status DurabilityCalls::Restore(const ShardCheckpoint& checkpoint,
                                       const IncarnationBegins& begins) {
-  const absl::Status has = CheckHasProgram(options_, checkpoint.optimizer);
-  if (!has.ok()) return has;
+  auto program = MakeProgramOptimizer(options_, *checkpoint.layout, checkpoint.optimizer);
+  if (!program.ok()) return program.status();
   absl::MutexLock lock(&job_.mu);
-  steps_.Open(checkpoint.layout, checkpoint.optimizer, options_.program_optimizer);
+  steps_.Open(checkpoint.layout, checkpoint.optimizer, *std::move(program));
   job_.others_checkpoints.Load({SourceOf(checkpoint), begins});
   const absl::Status restored = stripe_.Restore(checkpoint, checkpoint.step);
   if (!restored.ok()) return restored;

@@ -17,6 +17,15 @@ bool AnyIsSilent(const std::vector<ReplicaLink*>& links) {
                      [](const ReplicaLink* link) { return link->silent(); });
 }
 
+// The optimizer for the model of the first worker, if it is one of the program's.
+absl::StatusOr<std::unique_ptr<ProgramOptimizer>> MakeProgram(const JoinRequest& request,
+                                                              const ShardOptions& options) {
+  if (!IsOfProgram(request.optimizer.options)) return std::unique_ptr<ProgramOptimizer>();
+  const absl::Status fits = CheckFitsServer(request, options);
+  if (!fits.ok()) return fits;
+  return MakeProgramOptimizer(options, request.layout, request.optimizer);
+}
+
 }  // namespace
 
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
@@ -40,6 +49,12 @@ Shard::~Shard() { store_.executors().Drain(); }
 
 absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener listener) {
   const bool silent = AnyIsSilent(job_.links);
+  std::unique_ptr<ProgramOptimizer> program;
+  if (request.role == SessionRole::kWorker && layout() == nullptr) {
+    auto made = MakeProgram(request, options_);  // it may take long
+    if (!made.ok()) return made.status();
+    program = *std::move(made);
+  }
   absl::StatusOr<Welcome> welcome;
   {
     CompletingLock lock(&job_.mu);
@@ -50,7 +65,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     welcome = job_.parts.membership.Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && store_.stripe().layout() == nullptr) {
       steps_.Open(job_.parts.roster.model().layout, *job_.parts.roster.model().optimizer,
-                  options_.program_optimizer);
+                  std::move(program));
       const StalenessRules& rules = job_.parts.settings.rules();
       LOG_IF(INFO, rules.any()) << "rules for stale gradients: " << rules.ToString();
     }

@@ -21,7 +21,7 @@ std::string NameOf(const BadNumber& bad, const Layout& layout) {
 absl::Status WhyNotMade(const Layout& layout, const BadNumber& bad, Step step, uint32_t gradients) {
   if (!bad.failure.ok()) {
     return MakeError(
-        Reason::kNotFinite,
+        ReasonOf(bad.failure) == Reason::kNotFinite ? Reason::kNotFinite : Reason::kBadOptimizer,
         absl::StrCat("the program's optimizer has not made step ", step.value(), ": ",
                      bad.failure.message(), "; it is made without its ", gradients, " gradients"));
   }
@@ -50,12 +50,11 @@ void StepLoop::SetJournal(StepJournal* journal) {
 }
 
 void StepLoop::Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer,
-                    const ProgramOptimizerFactory& program) {
+                    std::unique_ptr<ProgramOptimizer> program) {
   job_.mu.AssertHeld();
   const uint32_t servers = job_.others.replicas();
   director_ = std::make_unique<StepDirector>(*layout, optimizer, Stripes(layout->size(), servers));
-  stripe_.Open(layout, optimizer, {0, servers},
-               IsOfProgram(optimizer.options) ? program(*layout, optimizer) : nullptr);
+  stripe_.Open(layout, optimizer, {0, servers}, std::move(program));
   job_.others.Send(sluice::OpenModel{layout, optimizer});
 }
 
@@ -298,13 +297,15 @@ absl::Status StepLoop::MakeAgain(const StepRecord& record, absl::Span<const floa
   }
   director_->Load(record.gradients, record.samples);
   stripe_.Load(sum, rows);
-  director_->Make(record.terms, [this](const StepOrder& order) { return CarryOnAll(order); });
+  const absl::optional<BadNumber> bad =
+      director_->Make(record.terms, [this](const StepOrder& order) { return CarryOnAll(order); });
   const uint64_t checksum = stripe_.checksum();
   director_->Clear();
   stripe_.EndStep();
   std::shared_ptr<const Snapshot> before;  // dropped without the mutex
   absl::MutexLock lock(&job_.mu);
   if (job_.others.stopped()) return job_.others.why_stopped();
+  if (bad.has_value() && !bad->failure.ok()) return bad->failure;
   if (checksum != record.checksum) return OtherBitsError(record.step, record.checksum, checksum);
   job_.others.Send(PublishStep());
   before = stripe_.Publish();

@@ -48,7 +48,7 @@ class StepLoop {
   // These two are called with the mutex. Open(): the model is known. It opens the stripe, here and
   // on the other servers.
   void Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer,
-            const ProgramOptimizerFactory& program);
+            std::unique_ptr<ProgramOptimizer> program);
   void NoteRestored() { director_->NoteRestored(); }  // the optimizer has made steps before
 
   // Has all work done that is due.

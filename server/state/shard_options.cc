@@ -21,10 +21,10 @@ absl::Status Guards::Validate() const {
   return clip.ok() ? CheckNorm("max_push_norm", max_push_norm) : clip;
 }
 
-absl::Status CheckHasProgram(const ShardOptions& options, const OptimizerConfig& optimizer) {
-  if (!IsOfProgram(optimizer.options) || options.program_optimizer != nullptr) {
-    return absl::OkStatus();
-  }
+absl::StatusOr<std::unique_ptr<ProgramOptimizer>> MakeProgramOptimizer(
+    const ShardOptions& options, const Layout& layout, const OptimizerConfig& optimizer) {
+  if (!IsOfProgram(optimizer.options)) return std::unique_ptr<ProgramOptimizer>();
+  if (options.program_optimizer != nullptr) return options.program_optimizer(layout, optimizer);
   return MakeError(Reason::kBadOptimizer,
                    "the optimizer is one of a program, and the program of this server has none; in "
                    "Python, call sluice.start(server_optimizer=…) in all processes, with one "

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
@@ -95,8 +97,10 @@ struct ShardOptions {
   SpanListener on_span;  // may be null; hears how long the parts of the work take
 };
 
-// BAD_OPTIMIZER if the optimizer is one of the program's, and the options have none.
-absl::Status CheckHasProgram(const ShardOptions& options, const OptimizerConfig& optimizer);
+// Makes the optimizer, if it is one of the program's; else it is null. BAD_OPTIMIZER if the options
+// have no factory, or its error. It may take long.
+absl::StatusOr<std::unique_ptr<ProgramOptimizer>> MakeProgramOptimizer(
+    const ShardOptions& options, const Layout& layout, const OptimizerConfig& optimizer);
 
 }  // namespace sluice
 

@@ -21,6 +21,7 @@
 #include "worker/c/server_optimizer.h"
 #include "worker/data/sampler.h"
 #include "worker/job_flags.h"
+#include "worker/worker_context.h"
 
 namespace sluice {
 namespace {
@@ -75,9 +76,20 @@ LastError& LastErrorOfThisThread() {
   return error;
 }
 
-ProgramOptimizerFactory& ServerOptimizer() {
-  static auto* const factory = new ProgramOptimizerFactory();
-  return *factory;
+// What the program sets before it starts.
+JobOptions& OptionsOfProgram() {
+  static auto* const options = new JobOptions();
+  return *options;
+}
+
+AttachmentHook HookOf(sluice_attachment_reader reader, void* context) {
+  return [reader, context](const std::string& worker, Step step, const Attachments& attachments) {
+    std::vector<sluice_attachment> of_c;
+    for (const Attachment& each : attachments) {
+      of_c.push_back({each.type.c_str(), each.data.data(), each.data.size()});
+    }
+    reader(context, worker.c_str(), step.value(), of_c.data(), of_c.size());
+  };
 }
 
 absl::Status StartJob(bool takes_all_flags, int* argc, char** argv, sluice_job** job) {
@@ -90,9 +102,8 @@ absl::Status StartJob(bool takes_all_flags, int* argc, char** argv, sluice_job**
     return absl::FailedPreconditionError(
         "sluice_start() was called twice; keep the job of the first call");
   }
-  JobOptions options;
+  JobOptions options = OptionsOfProgram();
   options.takes_all_flags = takes_all_flags;
-  options.program_optimizer = ServerOptimizer();
   options.refuses_server_flags = false;  // a program's own settings may be among them (Python's)
   absl::StatusOr<Job> started = Job::TryStart(argc, &argv, options);
   if (!started.ok()) return started.status();
@@ -155,7 +166,11 @@ int sluice_report_error(const char* program) {
 }
 
 void sluice_set_server_optimizer(const sluice_server_optimizer* optimizer) {
-  sluice::ServerOptimizer() = sluice::FactoryOf(*optimizer);
+  sluice::OptionsOfProgram().program_optimizer = sluice::FactoryOf(*optimizer);
+}
+
+void sluice_set_attachment_reader(sluice_attachment_reader reader, void* context) {
+  sluice::OptionsOfProgram().on_attachments = sluice::HookOf(reader, context);
 }
 
 sluice_code sluice_start(int* argc, char** argv, sluice_job** job) {

@@ -237,7 +237,7 @@ typedef struct {
 
 /* ---- The server's optimizer ----
  *
- * In the mode async, and in all others, the server can step with an optimizer that the program
+ * In every mode the server can step with an optimizer that the program
  * brings. The workers name it in sluice_client_create(): the optimizer "program", with the options
  * "learning_rate" and "kind_crc32", in groups, too: a checksum, at least 1, by which open() may see
  * that it makes what the workers mean. A job with several servers cannot have one. */
@@ -269,8 +269,8 @@ enum { SLUICE_OPTIMIZER_ERROR = 1024 };
 typedef struct {
   void* context;
   /* Makes the optimizer of a model, and sets how many floats of state it has. NULL if it cannot:
-   * then `error` says why, and each step fails with that. The tensors are gone when this
-   * returns. */
+   * then `error` says why, and the first worker is told. The tensors are gone when this returns. It
+   * may be called more than once for a model; what is not used is closed. */
   void* (*open)(void* context, const sluice_server_tensor* tensors, size_t count,
                 uint64_t* state_size, char* error);
   /* Makes a step, and returns 0. On another number the step is not made, and `error` says why. The
@@ -283,6 +283,24 @@ typedef struct {
 /* Before sluice_start(), in all processes of the launch. The functions stay valid until the process
  * ends. */
 SLUICE_API void sluice_set_server_optimizer(const sluice_server_optimizer* optimizer);
+
+/* ---- What workers attach to their pushes ---- */
+
+typedef struct {
+  const char* type;
+  const void* data;
+  size_t size; /* bytes */
+} sluice_attachment;
+
+/* Called in the process that serves, once for each push with attachments that counts, by threads of
+ * the server. The push is answered when it returns. `step` is the one on which the gradient was
+ * computed. What the pointers show is gone then. */
+typedef void (*sluice_attachment_reader)(void* context, const char* worker, uint64_t step,
+                                         const sluice_attachment* attachments, size_t count);
+
+/* Before sluice_start(), in all processes of the launch. `reader` stays valid until the process
+ * ends. sluice_attach() attaches. */
+SLUICE_API void sluice_set_attachment_reader(sluice_attachment_reader reader, void* context);
 
 /* Memory for a gradient, which a server on the same node reads there. The floats are 0 at first.
  * NULL if there is not so much memory. */

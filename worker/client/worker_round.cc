@@ -32,13 +32,15 @@ bool MayRepeat(const absl::Status& status) {
 }
 
 // The learning rate that a gradient's effect on the parameters is proportional to; 0 if there is
-// none: the steps of optimizers other than SGD hardly depend on the size of a gradient.
+// none. The steps of optimizers other than SGD hardly depend on the size of a gradient, and
+// momentum applies a gradient at the rates of later steps, too.
 double RateOf(const PullHeader& held, const OptimizerConfig& job, const SharedOptions& changed) {
-  const auto* const sgd = std::get_if<SgdOptions>(&job.options);
-  if (sgd == nullptr) return 0;
-  const double own = LearningRateOf(OptionsOf(job, changed, 0));  // the program may change it
-  return sgd->learning_rate > 0 ? held.learning_rate * own / sgd->learning_rate
-                                : held.learning_rate;
+  const auto* const first = std::get_if<SgdOptions>(&job.options);
+  if (first == nullptr) return 0;
+  const auto& own = std::get<SgdOptions>(OptionsOf(job, changed, 0));  // the program may change it
+  if (own.momentum > 0) return 0;
+  return first->learning_rate > 0 ? held.learning_rate * own.learning_rate / first->learning_rate
+                                  : held.learning_rate;
 }
 
 // Another worker needs this worker's model.

@@ -56,37 +56,40 @@ class StoryLogTest : public ::testing::Test {
 
 TEST_F(StoryLogTest, TellsWhoComesAndGoes) {
   AddWorker("worker-0", 0);
-  EXPECT_THAT(Pass(1), ElementsAre("worker-0 (process 100 on node7) has joined as worker 0; 1 of 3 "
-                                   "workers is here"));
+  EXPECT_THAT(
+      Pass(1),
+      ElementsAre("worker-0 (process 100 on node7) has joined as worker 0; workers here: 1 of 3"));
   AddWorker("worker-1", 1);
   AddWorker("worker-2", 2);
-  EXPECT_THAT(Pass(1), ElementsAre("worker-1 (process 101 on node7) has joined as worker 1",
-                                   "worker-2 (process 102 on node7) has joined as worker 2; 3 of 3 "
-                                   "workers are here"));
+  EXPECT_THAT(
+      Pass(1),
+      ElementsAre("worker-1 (process 101 on node7) has joined as worker 1",
+                  "worker-2 (process 102 on node7) has joined as worker 2; workers here: 3 of 3"));
   SetWorker("worker-1", v1::LOST);
   EXPECT_THAT(Pass(1), ElementsAre("worker-1 (process 101 on node7) has lost its connection, and "
-                                   "may come back within its lease; 2 of 3 workers are here"));
+                                   "may come back within its lease; workers here: 2 of 3"));
   SetWorker("worker-1", v1::PRESENT);
-  EXPECT_THAT(Pass(1), ElementsAre("worker-1 (process 101 on node7) is back as worker 1; 3 of 3 "
-                                   "workers are here"));
+  EXPECT_THAT(
+      Pass(1),
+      ElementsAre("worker-1 (process 101 on node7) is back as worker 1; workers here: 3 of 3"));
   SetWorker("worker-2", v1::EVICTED);
   EXPECT_THAT(Pass(1),
               ElementsAre("worker-2 (process 102 on node7) takes no part any more: it has failed, "
-                          "or was silent for its lease; 2 of 3 workers are here"));
+                          "or was silent for its lease; workers here: 2 of 3"));
   moment_.workers[0].set_accepted(7);
   SetWorker("worker-0", v1::LEFT);
   EXPECT_THAT(Pass(1), ElementsAre("worker-0 (process 100 on node7) has left, after 7 gradients "
-                                   "that counted; 1 of 3 workers is here"));
+                                   "that counted; workers here: 1 of 3"));
   EXPECT_THAT(Pass(1), IsEmpty());
 }
 
 TEST_F(StoryLogTest, SumsUpManyWorkers) {
   state().set_expected_workers(1000);
   for (uint32_t i = 0; i < 640; ++i) AddWorker(absl::StrCat("worker-", i), i);
-  EXPECT_THAT(Pass(1), ElementsAre("640 workers have joined; 640 of 1000 workers are here"));
+  EXPECT_THAT(Pass(1), ElementsAre("640 workers have joined; workers here: 640 of 1000"));
   for (v1::Worker& worker : moment_.workers) worker.set_presence(v1::LOST);
   EXPECT_THAT(Pass(1), ElementsAre("640 workers have lost their connections, and may come back "
-                                   "within their leases; 0 of 1000 workers are here"));
+                                   "within their leases; workers here: 0 of 1000"));
 }
 
 TEST_F(StoryLogTest, TellsHowFarTrainingIsLessAndLessOften) {
@@ -130,7 +133,7 @@ TEST_F(StoryLogTest, TellsWhatWasChangedAndMeasured) {
   state().mutable_measurement()->set_reports(1);
   (*state().mutable_measurement()->mutable_results())["test accuracy"] = 0.8561;
   EXPECT_THAT(Pass(1), ElementsAre("from step 0 on the learning rate is 0.125, without schedule",
-                                   "step 38 has test accuracy 0.8561"));
+                                   "step 38 was measured, test accuracy 0.8561"));
 }
 
 TEST_F(StoryLogTest, TellsTheEndAndItsResults) {

@@ -204,6 +204,29 @@ TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {
   EXPECT_THAT(client.Leave({}), IsOk());
 }
 
+// Momentum applies what is pushed at the rates of later steps, too.
+TEST(EncodedPushTest, WithMomentumWhatIsLeftOverIsNotScaled) {
+  constexpr uint32_t kSmall = 2000;
+  ShardOptions options = Sync(1);
+  options.schedule.kind = ScheduleKind::kStep;
+  options.schedule.step_size = 1;
+  options.schedule.gamma = 0.5;
+  ServerWorld world(options, ParametersOnly(kSmall));
+  ParameterClient client(std::make_unique<ShardConnection>(world.shard()),
+                         EncodingOf("top-k:0.001"));
+  Values parameters(kSmall, 0.0f);
+  ASSERT_THAT(client.Join(RequestOf(kSmall, 0.5), absl::MakeSpan(parameters)), IsOk());
+  Values gradient(kSmall, 0.0f);
+  gradient[0] = 8;
+  gradient[1] = 3;
+  gradient[2] = 2;  // top-k sends two
+  for (const Values& next : {gradient, Values(kSmall, 0.0f)}) {
+    ASSERT_THAT(client.PushPull(Share(next), 1, absl::nullopt, absl::MakeSpan(parameters)), IsOk());
+  }
+  EXPECT_EQ(parameters[2], -1.0f);  // the second step has half the rate
+  EXPECT_THAT(client.Leave({}), IsOk());
+}
+
 // Fifty rates, each a tenth of the one before.
 TEST(EncodedPushTest, WhatIsLeftOverStaysFiniteHoweverSmallTheLearningRateIs) {
   constexpr uint32_t kSmall = 2000;

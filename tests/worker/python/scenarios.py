@@ -35,7 +35,10 @@ if __name__ == "__main__":  # before torch, which takes more than a second, and 
         MPI.MPI_Init(None, None)
         atexit.register(lambda: finalized() or MPI.MPI_Finalize())
     # The tests give the server's flags as they give them to sluice_train.
-    started = sluice.start("all", **({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
+    def tell(worker, step, attached):
+        os.write(1, f"server got {attached} of {worker} at step {step}\n".encode())
+
+    started = sluice.start("all", on_attachments=tell, **({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
     if started.is_server:
         sys.exit(started.serve())
 

@@ -79,14 +79,13 @@ class Muon(torch.optim.Optimizer):
 
 
 class Failing(torch.optim.SGD):
-    """It fails in its fourth step: one is made to see its state."""
-
-    steps = 0
+    """It fails in its fourth step."""
 
     def step(self, closure=None):
-        Failing.steps += 1
-        if Failing.steps == 4:
-            raise ZeroDivisionError("the fourth step")
+        for group in self.param_groups:
+            group["steps"] = group.get("steps", 0) + 1
+            if group["steps"] == 4:
+                raise ZeroDivisionError("the fourth step: \ud800 " + 2000 * "ä")
         super().step()
 
 
@@ -102,6 +101,48 @@ class Dying(Factored):
         super().step()
 
 
+class Odd(torch.optim.Optimizer):
+    """It remembers numbers that change their kind, and that float32 does not have."""
+
+    def __init__(self, params, lr=0.01):
+        super().__init__(params, {"lr": lr, "best": 0, "wide": 2**62 + 1, "flag": False, "none": None})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            group["best"] = max(group["best"], float(sum(one.grad.abs().sum() for one in group["params"])))
+            group["wide"] -= 3
+            group["flag"] = not group["flag"]
+            for parameter in group["params"]:
+                state = self.state[parameter]
+                if not state:
+                    state.update(half=torch.zeros(parameter.shape, dtype=torch.float16), most=float("-inf"), zero=-0.0, none=None,
+                                 count=torch.full((2,), -2**60 - 1))
+                state["half"] += parameter.grad.half()
+                state["most"] = max(state["most"], float(parameter.grad.max()))
+                state["count"] -= 1
+                scale = 1 + 0.01 * group["best"] + (group["wide"] % 7) * 0.01 + group["flag"] + float(state["count"][0] % 5) + state["most"]
+                parameter.sub_(parameter.grad + state["half"].float() * 0.01, alpha=group["lr"] * scale)
+
+
+class Counting(torch.optim.SGD):
+    """It counts where no state_dict() sees it."""
+
+    count = 0
+
+    def step(self, closure=None):
+        self.count += 1
+        super().step()
+
+
+class Apart(torch.optim.SGD):
+    """A part of its state belongs to no parameter."""
+
+    def step(self, closure=None):
+        self.state["k"] = {"k": 1}
+        super().step()
+
+
 KINDS = {
     "lion": lambda parameters: Lion(parameters, lr=0.003, weight_decay=0.1),
     "factored": lambda parameters: Factored(parameters, lr=0.01),
@@ -111,6 +152,9 @@ KINDS = {
     "adadelta": lambda parameters: torch.optim.Adadelta(parameters, lr=0.5),
     "rprop": lambda parameters: torch.optim.Rprop(parameters, lr=0.01),
     "dying": lambda parameters: Dying(parameters, lr=0.01),
+    "odd": lambda parameters: Odd(parameters),  # pylint: disable=unnecessary-lambda
+    "counting": lambda parameters: Counting(parameters, lr=0.01),
+    "apart": lambda parameters: Apart(parameters, lr=0.01),
     "failing": lambda parameters: Failing(parameters, lr=0.01),
 }
 
@@ -182,6 +226,16 @@ def is_refused(job, kind):
         train()
     except (sluice.RemoteError, sluice.ModelError) as error:
         say("refused:", error)
+
+
+def is_loaded(job, kind):
+    """A state that was loaded before is not the server's."""
+    model = Network()
+    optimizer = KINDS[kind](model.parameters())
+    push(model, optimizer, 0)
+    expect(sluice.ModelError, "has taken steps or was loaded", lambda: sluice.DistributedOptimizer(optimizer, job, model, where="server"))
+    say("refused")
+    sluice.DistributedOptimizer(KINDS[kind](model.parameters()), job, model).leave()
 
 
 def changes_another_option(job, kind):

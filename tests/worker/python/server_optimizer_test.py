@@ -23,7 +23,7 @@ class ServerOptimizerTest(unittest.TestCase):
         return ended.stdout
 
     def test_with_one_worker_in_async_it_equals_one_process_to_the_bit(self):
-        for kind in ("lion", "factored", "muon", "radam", "nadam", "adadelta", "rprop"):
+        for kind in ("lion", "factored", "muon", "radam", "nadam", "adadelta", "rprop", "odd"):
             with self.subTest(kind):
                 said = self.play(1, "equals_one_process", kind, "--sluice-mode=async")
                 self.assertIn("difference 0.0 state equal", said)
@@ -48,13 +48,18 @@ class ServerOptimizerTest(unittest.TestCase):
     def test_what_cannot_work_is_told(self):
         none_has_joined = 3
         for server, kind, flags, code, text in (
-                ("muon", "lion", (), 0, "server_optimizer has made Muon, and the workers' optimizer has another class"),
+                ("muon", "lion", (), none_has_joined, "server_optimizer has made Muon, and the workers' optimizer has another class"),
                 ("none", "lion", (), none_has_joined, "the program of this server has none"),
                 ("lion", "lion", ("--sluice-servers=2",), none_has_joined, "the program of this server has none"),
-                ("failing", "failing", (), 0, "has not made step 3: ZeroDivisionError: the fourth step; it is made without its 1 gradients")):
+                ("counting", "counting", (), none_has_joined, "Counting counts in attributes of its own"),
+                ("apart", "apart", (), none_has_joined, "Apart has a state that belongs to no parameter"),
+                ("failing", "failing", ("--sluice-skip-not-finite",), 0, "has not made step 4: ZeroDivisionError: the fourth step: \\ud800 ää")):
             with self.subTest(text):
-                said = self.play(1 + len(flags), "is_refused", kind, "--sluice-mode=async", *flags, code=code, SERVER_OPTIMIZER=server)
+                said = self.play(2 if "--sluice-servers=2" in flags else 1, "is_refused", kind, "--sluice-mode=async", *flags, code=code, SERVER_OPTIMIZER=server)
                 self.assertRegex(said, f"(?m)^refused: .*{re.escape(text)}")
+
+    def test_a_state_that_was_loaded_is_not_dropped(self):
+        self.assertIn("refused", self.play(1, "is_loaded", "lion", "--sluice-mode=async"))
 
     def test_another_option_than_lr_cannot_change(self):
         self.assertIn("refused", self.play(1, "changes_another_option", "lion", "--sluice-mode=async"))

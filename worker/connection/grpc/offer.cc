@@ -19,7 +19,9 @@ constexpr char kPullState[] = "/sluice.v1.ParameterServer/PullState";
 constexpr char kOfferState[] = "/sluice.v1.ParameterServer/OfferState";
 constexpr char kPullSlots[] = "/sluice.v1.ParameterServer/PullSlots";
 
-constexpr uint64_t kMostSlots = 16;  // no optimizer has so many
+// No optimizer has more vectors of state; but that of a program may have more of a tiny model.
+constexpr uint64_t kMostSlots = 16;
+constexpr uint64_t kTinyBytes = 1 << 20;
 
 constexpr uint64_t kAnySize = uint64_t{1} << 63;
 // Another worker offers it after its batch, and its size is not known. A server that is gone ends
@@ -177,14 +179,14 @@ absl::Status OfferStateOverGrpc(grpc::GenericStub& stub, SessionId session,
 absl::StatusOr<PulledSlots> PullSlotsOverGrpc(grpc::GenericStub& stub, SessionId session,
                                               uint64_t elements, const CallMetadata& metadata) {
   const uint64_t slot_bytes = elements * sizeof(float);
-  GrpcStream stream(stub, kPullSlots, TimeoutOf(kMostSlots * slot_bytes), metadata);
+  const uint64_t most = std::max(kMostSlots * slot_bytes, kTinyBytes);
+  GrpcStream stream(stub, kPullSlots, TimeoutOf(most), metadata);
   v1::PullSlotsRequest request;
   request.set_session(session.value());
   stream.Write(EncodeMessage(request), Follows::kNothing);
   PulledSlots pulled;
   v1::PullSlotsResponse first;
-  const absl::Status read =
-      ReadParts("PullSlots", stream, kMostSlots * slot_bytes, &first, &pulled.bytes);
+  const absl::Status read = ReadParts("PullSlots", stream, most, &first, &pulled.bytes);
   if (!read.ok()) return read;
   pulled.step = Step(first.step());
   pulled.optimizer_steps = first.optimizer_steps();

@@ -110,6 +110,12 @@ class ServerOptimizer(ctypes.Structure):
     _fields_ = [("context", ctypes.c_void_p), ("open", OpenOptimizer), ("step", StepOptimizer), ("close", CloseOptimizer)]
 
 
+class Attachment(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_char_p), ("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+ReadAttachments = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(Attachment),
+                                   ctypes.c_size_t)
 SaveModel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p),
                              ctypes.POINTER(ctypes.c_uint64))
 LoadModel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
@@ -121,6 +127,7 @@ _FUNCTIONS = {
     "sluice_error_message": (ctypes.c_char_p, []),
     "sluice_error_reason": (ctypes.c_char_p, []),
     "sluice_report_error": (ctypes.c_int, [ctypes.c_char_p]),
+    "sluice_set_attachment_reader": (None, [ReadAttachments, ctypes.c_void_p]),
     "sluice_set_server_optimizer": (None, [ctypes.POINTER(ServerOptimizer)]),
     "sluice_start": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_char_p),
                                       ctypes.POINTER(_HANDLE)]),

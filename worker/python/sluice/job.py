@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from sluice import _ending, _library
 from sluice._library import library
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import torch
     from sluice.exchange import Exchange
     from sluice.program_optimizer import MakeOptimizer
+
+# Gets the worker's name, the step on which its gradient was computed, and what it has attached: [(kind, data), …].
+AttachmentReader = Callable[[str, int, List[Tuple[str, bytes]]], Any]
 
 # Of a flag: True and False switch it on and off, and None leaves it out.
 Setting = Union[str, int, float, bool, "os.PathLike[str]", None]
@@ -258,7 +262,7 @@ def _flags_of(settings: Mapping[str, Setting], prefix: str = "--") -> List[str]:
 
 
 def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["MakeOptimizer"] = None,
-          **settings: Setting) -> Job:
+          on_attachments: Optional[AttachmentReader] = None, **settings: Setting) -> Job:
     """Takes part in the launch, and returns this process's Job. Called once, from the main thread.
 
     Under mpirun or srun, rank 0 becomes the server, and the other ranks become workers. With --sluice-server=host:port,
@@ -274,6 +278,9 @@ def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["
         with the model's parameters, [(name, parameter), …], in the process that serves: an optimizer of torch.optim with
         the class, options and groups that the workers give DistributedOptimizer. Its state is tensors and numbers, and
         its step depends on nothing else. For every mode, and for one server.
+      on_attachments: called in the process that serves with what optimizer.attach() has attached to a push that counts:
+        on_attachments("worker-0", step, [("kind", b"data"), …]). Threads of the server call it, and the push is answered when
+        it returns. An exception is printed, and changes nothing.
       **settings: flags by their names, with _ for -: mode="async", push_encoding="int8". The command line overrides
         them.
 
@@ -304,6 +311,9 @@ def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["
         from sluice.program_optimizer import ServerOptimizer  # pylint: disable=import-outside-toplevel  # of PyTorch
         _state["server_optimizer"] = ServerOptimizer(server_optimizer)
         library.sluice_set_server_optimizer(ctypes.byref(_state["server_optimizer"].functions))
+    if on_attachments is not None:
+        _state["attachment_reader"] = _library.ReadAttachments(_reader_of(on_attachments))
+        library.sluice_set_attachment_reader(_state["attachment_reader"], None)
     handle = ctypes.c_void_p()
     begin = library.sluice_start if flags is None else library.sluice_start_with_all_flags
     code = begin(ctypes.byref(count), array, ctypes.byref(handle))
@@ -319,6 +329,16 @@ def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["
     elif rest:
         raise ValueError(f"sluice.start() does not know {rest[0]}; `sluice_train --help` lists the flags")
     return Job(handle)
+
+
+def _reader_of(read: AttachmentReader) -> Callable[..., None]:
+    def call(_context: Any, worker: bytes, step: int, attachments: Any, count: int) -> None:
+        try:
+            read(worker.decode("utf-8", "replace"), step,
+                 [(one.type.decode("utf-8", "replace"), ctypes.string_at(one.data, one.size)) for one in attachments[:count]])
+        except Exception:  # pylint: disable=broad-exception-caught  # C++ cannot take it
+            traceback.print_exc()
+    return call
 
 
 def _launched() -> bool:

@@ -27,7 +27,7 @@ from sluice.layouts import Layout, latest_layout
 from sluice.model import FlatModel, Named, named_statistics
 from sluice.module_watch import ModuleWatch
 from sluice.overlap import Overlap
-from sluice.server_optimizers import Groups, ServerOptimizer, groups_of, name_of, table_optimizer, why_not_on_server
+from sluice.server_optimizers import OPTIMIZERS, Groups, ServerOptimizer, groups_of, name_of, table_optimizer, why_not_on_server
 from sluice.server_state import state_dict_of
 
 _MOST_SAMPLES = 2**32 - 1
@@ -103,7 +103,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """
         # Not Optimizer.__init__(), which would make groups of its own.
         self._inner = optimizer
-        steps_here = _steps_here(where, optimizer, job, bool(local_steps))
+        self._of_program = _is_of_program(where, optimizer)
+        steps_here = _steps_here(where, optimizer, job, bool(local_steps), self._of_program)
         self.last: Optional[Round] = None
         self._job = job
         self._model = model
@@ -175,11 +176,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._local_steps:
             self._chosen = ("averaging", self._averaging, {})
         elif not steps_here:
-            self._told = groups_of(self._inner)
+            self._told = groups_of(self._inner, self._of_program)
             for options, group in zip(self._told, self._inner.param_groups):
                 options["learning_rate"] = float(group.get("initial_lr", group["lr"]))
             groups, self._numbers = self._groups(parameters)
-            self._chosen = (name_of(self._inner), self._told[0], groups)
+            self._chosen = (name_of(self._inner, self._of_program), self._told[0], groups)
 
     def _connect(self, takes_model: bool = False) -> None:
         """Joins the layout's model, and takes the job's parameters; or, with `takes_model`, the model of another worker."""
@@ -283,7 +284,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.wait()
         if not self._local_steps and self._held is None and not self._loaded:
             try:
-                return state_dict_of(self._inner, self._flat, *self._client.pull_slots())
+                return state_dict_of(self._inner, self._flat, self._of_program, *self._client.pull_slots())
             except RemoteError as error:
                 if isinstance(error, ServerGoneError):
                     raise
@@ -650,7 +651,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _bring_state(self) -> None:
         """Gives PyTorch's optimizer what the server's remembers."""
-        whole = state_dict_of(self._inner, self._flat, *self._client.pull_slots())
+        whole = state_dict_of(self._inner, self._flat, self._of_program, *self._client.pull_slots())
         for numbered, group in zip(whole["param_groups"], self._inner.param_groups):
             for index, parameter in zip(numbered["params"], group["params"]):
                 if index in whole["state"]:
@@ -708,7 +709,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _tell_options(self) -> None:
         if not self._numbers:
             return  # the workers step
-        for place, (number, options) in enumerate(zip(self._numbers, groups_of(self._inner))):
+        for place, (number, options) in enumerate(zip(self._numbers, groups_of(self._inner, self._of_program))):
             if number is None or options == self._told[place]:
                 continue
             if options.get("kind_crc32") != self._told[place].get("kind_crc32"):
@@ -934,7 +935,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._client.call(library.sluice_report, names, values, len(results))
 
 
-def _steps_here(where: str, optimizer: torch.optim.Optimizer, job: Job, has_local_steps: bool) -> bool:
+def _is_of_program(where: str, optimizer: torch.optim.Optimizer) -> bool:
+    """Whether a server that steps does so with the program's optimizer. One that runs elsewhere is asked for a class that it
+    does not have."""
+    return brings_optimizer() or (where == "server" and type(optimizer) not in OPTIMIZERS)
+
+
+def _steps_here(where: str, optimizer: torch.optim.Optimizer, job: Job, has_local_steps: bool, of_program: bool) -> bool:
     """Returns whether the workers make every step, each with its optimizer."""
     if where not in ("auto", "server", "worker"):
         raise ValueError(f"where is {where!r}, expected \"auto\", \"server\" or \"worker\"")
@@ -947,7 +954,7 @@ def _steps_here(where: str, optimizer: torch.optim.Optimizer, job: Job, has_loca
         if where == "server":
             raise ValueError("with local_steps the workers step; leave where out")
         return False
-    why_not = why_not_on_server(optimizer, brings_optimizer() or where == "server")
+    why_not = why_not_on_server(optimizer, of_program)
     if where == "server" and why_not:
         raise ModelError(f"{why_not}; give where=\"worker\", or another optimizer")
     if where == "auto" and why_not and job.speaks:

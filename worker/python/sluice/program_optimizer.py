@@ -4,10 +4,12 @@ The library calls it on the thread that makes steps, with the whole vectors of a
 library saves as it saves the state of Sluice's own optimizers.
 """
 
+import copy
 import ctypes
 import itertools
+import math
 import traceback
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -17,7 +19,10 @@ from sluice.server_optimizers import kind_crc32
 Named = List[Tuple[str, torch.nn.Parameter]]
 MakeOptimizer = Callable[[Named], torch.optim.Optimizer]
 
-_NUMBER = 4  # float32 that hold a float64: three of its fraction, one of its exponent
+# Numbers lie in float32 as whole numbers below 2²², which it has exactly: 64 bits in three, and of a Python number its kind before.
+_PARTS = 3
+_BITS = 22
+_KINDS = (type(None), bool, int, float)
 
 
 class _Range(NamedTuple):
@@ -32,7 +37,8 @@ class _Entry(NamedTuple):
     """A tensor or number of the state, and its range of the state's vector."""
     owner: int  # a parameter, or after those a group of the optimizer
     key: str
-    form: Any  # a tensor of the same shape and type, or the number's type
+    dtype: Optional[torch.dtype]  # of a tensor; None: a number
+    shape: Tuple[int, ...]
     begin: int
     end: int
 
@@ -45,100 +51,126 @@ class OptimizerState:
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Takes one step with gradients of 0 to see what `optimizer`, which is new, remembers; then forgets it.
-
-        Args:
-          parameters: those that it steps, in the order in which they lie in the vector.
-        """
-        self._optimizer = optimizer
-        self._parameters = parameters
-        # What a step may change in a group, as it is before the first one.
-        self._first = [{key: value for key, value in group.items() if key != "lr" and _is_number(value)}
-                       for group in optimizer.param_groups]
+        """Takes a step with gradients of 0 to see what `optimizer` remembers. Neither it nor `parameters`, which it steps, are
+        for training."""
+        self._parameters = len(parameters)
+        first = [_values_of_group(group) for group in optimizer.param_groups]
+        own = _numbers_of(optimizer)
         for parameter in parameters:
             parameter.grad = torch.zeros_like(parameter)
-        optimizer.step()
-        self._entries = self._find_entries()
-        self.size = self._entries[-1].end if self._entries else 0
-        self.clear()
-
-    def _values_of(self, owner: int) -> Dict[str, Any]:
-        if owner < len(self._parameters):
-            values: Dict[str, Any] = self._optimizer.state[self._parameters[owner]]
-            return values
-        return self._optimizer.param_groups[owner - len(self._parameters)]
-
-    def _find_entries(self) -> List[_Entry]:
-        """Returns what the optimizer remembers now, each at its place in the vector."""
-        entries: List[_Entry] = []
+        step: Any = type(optimizer).step  # a scheduler's own step() of a copy would step the original
+        step(optimizer)
+        kind = type(optimizer).__qualname__
+        if _numbers_of(optimizer) != own:
+            raise ValueError(f"{kind} counts in attributes of its own, which the server cannot save; expected all in its state")
+        known = {id(parameter) for parameter in parameters}
+        if any(id(key) not in known for key in optimizer.state):
+            raise ValueError(f"{kind} has a state that belongs to no parameter, which the server cannot save")
+        self._entries: List[_Entry] = []
         end = 0
-        for owner in range(len(self._parameters) + len(self._first)):
-            values = self._values_of(owner)
-            for key in values if owner < len(self._parameters) else self._first[owner - len(self._parameters)]:
-                value = values[key]
+        for owner in range(len(parameters) + len(first)):
+            values = _owned(optimizer, parameters, owner)
+            before = {} if owner < len(parameters) else first[owner - len(parameters)]
+            for key, value in values.items():
+                if owner >= len(parameters) and not _may_change(value, before, key, key in optimizer.defaults):
+                    continue
                 begin = end
                 if isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_complex():
-                    end += value.numel() * (1 if value.dtype == torch.float32 else _NUMBER)
-                elif _is_number(value):
-                    end += _NUMBER
-                elif value is not None:
-                    raise ValueError(f"{type(self._optimizer).__qualname__} keeps {key!r}, of {type(value).__name__}, from step to "
-                                     "step, which the server cannot save; expected tensors and numbers")
-                form = torch.empty_like(value) if isinstance(value, torch.Tensor) else type(value)
-                entries.append(_Entry(owner, key, form, begin, end))
-        return entries
+                    end += value.numel() * (1 if value.dtype == torch.float32 else _PARTS)
+                    self._entries.append(_Entry(owner, key, value.dtype, tuple(value.shape), begin, end))
+                elif type(value) in _KINDS:
+                    end += 1 + _PARTS
+                    self._entries.append(_Entry(owner, key, None, (), begin, end))
+                else:
+                    raise ValueError(f"{kind} keeps {key!r}, of {type(value).__name__}, from step to step, which the server cannot "
+                                     "save; expected tensors and numbers")
+        self.size = end
 
-    def clear(self) -> None:
-        """Makes it that before the first step."""
-        self._optimizer.state.clear()
-        for group, first in zip(self._optimizer.param_groups, self._first):
-            group.update(first)
-
-    def load(self, vector: torch.Tensor) -> None:
-        """Makes it what `vector` has. Tensors of float32 become views of it."""
+    def load(self, vector: torch.Tensor, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.nn.Parameter]) -> None:
+        """Makes it the state of `optimizer`. Tensors of float32 become views of `vector`."""
+        optimizer.state.clear()
         for entry in self._entries:
             part = vector[entry.begin:entry.end]
-            if not isinstance(entry.form, torch.Tensor):
-                value = None if entry.begin == entry.end else entry.form(_numbers_in(part)[0].item())
-            elif entry.form.dtype == torch.float32:
-                value = part.view(entry.form.shape)
+            if entry.dtype is None:
+                value = _number_in(part)
+            elif entry.dtype == torch.float32:
+                value = part.view(entry.shape)
             else:
-                value = _numbers_in(part).view(entry.form.shape).to(entry.form.dtype)
-            self._values_of(entry.owner)[entry.key] = value
+                value = _of_bits(part, entry.dtype).view(entry.shape)
+            _owned(optimizer, parameters, entry.owner)[entry.key] = value
 
-    def save(self, vector: torch.Tensor) -> None:
-        """Writes it to `vector`."""
-        remembered = [(one.owner, one.key, one.end) for one in self._find_entries()]
-        if remembered != [(one.owner, one.key, one.end) for one in self._entries]:
-            raise ValueError(f"{type(self._optimizer).__qualname__} remembers other things after this step than after its first, "
-                             "which the server cannot save")
+    def save(self, vector: torch.Tensor, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.nn.Parameter]) -> None:
+        """Writes the state of `optimizer` to `vector`."""
+        count = 0
         for entry in self._entries:
-            value = self._values_of(entry.owner)[entry.key]
+            values = _owned(optimizer, parameters, entry.owner)
+            value = values.get(entry.key, self)
             part = vector[entry.begin:entry.end]
-            if value is None:
-                continue
-            if not isinstance(value, torch.Tensor):
-                part.copy_(_of_numbers(torch.tensor([value], dtype=torch.float64)))
-            elif value.dtype != torch.float32:
-                part.copy_(_of_numbers(value.reshape(-1).to(torch.float64)))
-            elif value.data_ptr() != part.data_ptr():
-                part.copy_(value.reshape(-1))
+            is_tensor = isinstance(value, torch.Tensor)
+            if is_tensor and value.dtype == entry.dtype and value.shape == entry.shape:
+                if value.dtype != torch.float32:
+                    part.copy_(_bits_of(value))
+                elif value.data_ptr() != part.data_ptr():
+                    part.copy_(value.reshape(-1))
+            elif entry.dtype is None and type(value) in _KINDS:
+                part.copy_(_of_number(value))
+            else:
+                raise ValueError(f"{type(optimizer).__qualname__} has another {entry.key!r} after this step than after its first, "
+                                 "which the server cannot save: another type or shape")
+            count += entry.owner < self._parameters
+        if count != sum(len(values) for values in optimizer.state.values()):
+            raise ValueError(f"{type(optimizer).__qualname__} remembers more after this step than after its first, which the server "
+                             "cannot save")
+
+
+def _owned(optimizer: torch.optim.Optimizer, parameters: Sequence[torch.nn.Parameter], owner: int) -> Dict[str, Any]:
+    if owner < len(parameters):
+        values: Dict[str, Any] = optimizer.state[parameters[owner]]
+        return values
+    return optimizer.param_groups[owner - len(parameters)]
+
+
+def _values_of_group(group: Dict[str, Any]) -> Dict[str, Any]:
+    return {key: copy.deepcopy(value) for key, value in group.items() if key != "params"}
+
+
+def _numbers_of(optimizer: torch.optim.Optimizer) -> Dict[str, Any]:
+    return {key: value for key, value in vars(optimizer).items() if type(value) in _KINDS}
+
+
+def _may_change(value: Any, before: Dict[str, Any], key: str, is_option: bool) -> bool:
+    """Whether a step may change this value of a group: an option that is a number, or what the first step has changed."""
+    if key in ("params", "lr"):
+        return False
+    if key not in before or (is_option and type(value) in _KINDS[1:]):
+        return True
+    was = before[key]
+    if isinstance(value, torch.Tensor):
+        return not (isinstance(was, torch.Tensor) and torch.equal(value, was))
+    return bool(value != was)
 
 
 class OptimizerOfModel:
     """The optimizer of one model, which steps in the library's memory."""
 
     def __init__(self, make: MakeOptimizer, tensors: "Sequence[_library.ServerTensor]") -> None:
-        names, self._parameters, self._ranges = [], [], []
+        """Makes two optimizers: one shows what it remembers, and the other trains."""
+        self._ranges = []
+        names, shapes = [], []
         for told in tensors:
             if told.tensor.kind == _library.PARAMETER:
-                parameter = torch.nn.Parameter(memory.floats(*(told.tensor.shape[i] for i in range(told.tensor.dimensions))))
                 names.append(told.tensor.name.decode())
-                self._parameters.append(parameter)
-                self._ranges.append(_Range(told.offset, told.offset + parameter.numel(), told.group, told.kind_crc32))
-        self._optimizer = make(list(zip(names, self._parameters)))
+                shapes.append([told.tensor.shape[i] for i in range(told.tensor.dimensions)])
+                end = told.offset + math.prod(shapes[-1])
+                self._ranges.append(_Range(told.offset, end, told.group, told.kind_crc32))
+        made = []
+        for _ in range(2):
+            self._parameters = [torch.nn.Parameter(memory.floats(*shape)) for shape in shapes]
+            self._optimizer = _check(make(list(zip(names, self._parameters))))
+            made.append((self._optimizer, self._parameters))
         self._rates = self._check_groups()
-        self.state = OptimizerState(self._optimizer, self._parameters)
+        self.state = OptimizerState(*made[0])
+        self._first = [_values_of_group(group) for group in self._optimizer.param_groups]
 
     def _check_groups(self) -> List[int]:
         """Returns, for each group of the optimizer, the number of its learning rate on the server."""
@@ -169,33 +201,54 @@ class OptimizerOfModel:
         for parameter, place in zip(self._parameters, self._ranges):
             parameter.data = values[place.begin:place.end].view(parameter.shape)
             parameter.grad = gradient[place.begin:place.end].view(parameter.shape)
-        self.state.clear()
+        for group, first in zip(self._optimizer.param_groups, self._first):
+            for key in [key for key in group if key != "params" and key not in first]:
+                del group[key]
+            group.update({key: copy.deepcopy(value) for key, value in first.items()})
         if step.number > 1:
-            self.state.load(vector)
+            self.state.load(vector, self._optimizer, self._parameters)
+        else:
+            self._optimizer.state.clear()
         for group, rate in zip(self._optimizer.param_groups, self._rates):
             group["lr"] = step.learning_rates[rate]
         self._optimizer.step()
-        self.state.save(vector)
+        self.state.save(vector, self._optimizer, self._parameters)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int, float))
+def _check(made: Any) -> torch.optim.Optimizer:
+    if not isinstance(made, torch.optim.Optimizer):
+        raise ValueError(f"server_optimizer has returned {type(made).__name__}, expected an optimizer of torch.optim")
+    return made
 
 
-def _of_numbers(values: torch.Tensor) -> torch.Tensor:
-    """Returns float64, [n], as float32, [_NUMBER · n], without a loss."""
-    rest, exponents = torch.frexp(values)
-    parts = []
-    for _ in range(_NUMBER - 1):
-        parts.append(rest.to(torch.float32))
-        rest = rest - parts[-1].to(torch.float64)
-    return torch.cat([*parts, exponents.to(torch.float32)])
+def _bits_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the elements, [n], as float32, [3 · n], without a loss."""
+    values = tensor.reshape(-1)
+    bits = values.to(torch.float64).view(torch.int64) if values.dtype.is_floating_point else values.to(torch.int64)
+    mask = (1 << _BITS) - 1
+    return torch.cat([((bits >> (part * _BITS)) & mask).to(torch.float32) for part in range(_PARTS)])
 
 
-def _numbers_in(parts: torch.Tensor) -> torch.Tensor:
-    """Returns what _of_numbers() was given."""
-    *fractions, exponents = parts.to(torch.float64).view(_NUMBER, -1)
-    return torch.ldexp(sum(fractions[1:], fractions[0]), exponents)
+def _of_bits(parts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Returns what _bits_of() was given, flat."""
+    bits = sum((part.to(torch.int64) << (place * _BITS) for place, part in enumerate(parts.view(_PARTS, -1))), torch.zeros((), dtype=torch.int64))
+    return bits.view(torch.float64).to(dtype) if dtype.is_floating_point else bits.to(dtype)
+
+
+def _of_number(value: Any) -> torch.Tensor:
+    kind = _KINDS.index(type(value))
+    try:
+        number = torch.tensor([value or 0], dtype=torch.float64 if isinstance(value, float) else torch.int64)
+    except (OverflowError, RuntimeError) as error:
+        raise ValueError(f"the optimizer remembers the number {value}, which has more than 64 bits") from error
+    return torch.cat([torch.tensor([float(kind)]), _bits_of(number)])
+
+
+def _number_in(part: torch.Tensor) -> Any:
+    kind: Any = _KINDS[int(part[0])]
+    if kind is type(None):
+        return None
+    return kind(_of_bits(part[1:], torch.float64 if kind is float else torch.int64)[0].item())
 
 
 class ServerOptimizer:
@@ -229,7 +282,13 @@ class ServerOptimizer:
 
 
 def _tell(why: BaseException, error: int) -> None:
-    """Prints the exception, and writes it to the library's buffer."""
-    traceback.print_exception(type(why), why, why.__traceback__)
-    text = f"{type(why).__name__}: {why}".encode()[:_library.OPTIMIZER_ERROR - 1]
-    ctypes.memmove(error, text + b"\0", len(text) + 1)
+    """Prints the exception, and writes it to the library's buffer. Raises nothing."""
+    text = type(why).__name__
+    try:
+        traceback.print_exception(type(why), why, why.__traceback__)
+        text = f"{text}: {why}"
+    except Exception:  # pylint: disable=broad-exception-caught  # of the exception's own code, or a closed stderr
+        pass
+    room = _library.OPTIMIZER_ERROR - 1
+    content = text.replace("\0", " ").encode(errors="backslashreplace")[:room].decode(errors="ignore").encode()
+    ctypes.memmove(error, content + b"\0", len(content) + 1)

@@ -32,8 +32,6 @@ ServerOptimizer = Tuple[str, Mapping[str, float], Groups]  # its name there, its
 
 def options_of(kind: type, group: Mapping[str, Any]) -> Dict[str, float]:
     """Returns the server's options of an optimizer of PyTorch with these."""
-    if kind not in OPTIMIZERS:
-        return {"learning_rate": float(group.get("lr", 0)), "kind_crc32": kind_crc32(kind, group)}
     name, names = OPTIMIZERS[kind]
     options: Dict[str, float] = {}
     for key, value in group.items():
@@ -48,41 +46,58 @@ def options_of(kind: type, group: Mapping[str, Any]) -> Dict[str, float]:
     return options
 
 
-def groups_of(optimizer: torch.optim.Optimizer) -> List[Dict[str, float]]:
-    """Returns the server's options of each group. What schedulers and programs note in it is no option."""
-    return [options_of(type(optimizer), {key: group[key] for key in optimizer.defaults if key in group})
-            for group in optimizer.param_groups]
+def groups_of(optimizer: torch.optim.Optimizer, of_program: bool) -> List[Dict[str, float]]:
+    """Returns the server's options of each group; those of the program's optimizer there, if the server steps with that. What
+    schedulers and programs note in it is no option."""
+    kind = type(optimizer)
+    groups = [{key: group[key] for key in optimizer.defaults if key in group} for group in optimizer.param_groups]
+    if not of_program:
+        return [options_of(kind, group) for group in groups]
+    for group in optimizer.param_groups:
+        if not isinstance(group.get("lr"), (int, float)):
+            raise ModelError(f"the lr of {kind.__name__} is {group.get('lr')!r}, expected a number for the program's optimizer on the server")
+    return [{"learning_rate": float(group["lr"]), "kind_crc32": kind_crc32(kind, options)}
+            for group, options in zip(optimizer.param_groups, groups)]
 
 
-def name_of(optimizer: torch.optim.Optimizer) -> str:
-    """Returns the server's name of the optimizer: "program" if the program must bring it there."""
-    return OPTIMIZERS[type(optimizer)][0] if type(optimizer) in OPTIMIZERS else "program"
+def name_of(optimizer: torch.optim.Optimizer, of_program: bool) -> str:
+    """Returns the server's name of the optimizer."""
+    return "program" if of_program else OPTIMIZERS[type(optimizer)][0]
 
 
 def kind_crc32(kind: type, group: Mapping[str, Any]) -> int:
     """Returns a checksum, at least 1, of an optimizer's class and its options but lr: those of a server and of the workers
-    are to be equal."""
-    told = [f"{key}={value!r}" for key, value in sorted(group.items())
+    are to be equal. Options that are neither numbers nor texts, nor tuples and lists of those, do not count."""
+    told = [f"{key}={_plain(value)!r}" for key, value in sorted(group.items())
             if key not in _WITHOUT_MEANING | {"lr"} and isinstance(value, (bool, int, float, str, tuple, list, type(None)))]
     return max(1, zlib.crc32(" ".join([kind.__qualname__, *told]).encode()))
 
 
-def why_not_on_server(optimizer: torch.optim.Optimizer, program_has_it: bool) -> str:
-    """Returns why the server cannot step with it; empty if it can, perhaps because the program brings it there."""
-    if type(optimizer) not in OPTIMIZERS and not program_has_it:
+def _plain(value: Any) -> Any:
+    """Makes equal options equal in writing: 0 and 0.0, and a number of NumPy."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    return float(value) if isinstance(value, (bool, int, float)) else value
+
+
+def why_not_on_server(optimizer: torch.optim.Optimizer, of_program: bool) -> str:
+    """Returns why the server cannot step with it; empty if it can. `of_program`: the program brings it there."""
+    if type(optimizer) not in OPTIMIZERS and not of_program:
         names = ", ".join(known.__name__ for known in OPTIMIZERS)
         return (f"{type(optimizer).__name__} has no counterpart on the server, which has {names} and what "
                 "sluice.start(server_optimizer=…) brings")
-    if _has_stepped(optimizer):
+    if _has_stepped(optimizer, of_program):
         return "the optimizer has taken steps or was loaded, and the server would not have its state"
     try:
-        groups_of(optimizer)
+        groups_of(optimizer, of_program)
     except ModelError as error:
         return str(error)
     return ""
 
 
-def _has_stepped(optimizer: torch.optim.Optimizer) -> bool:
+def _has_stepped(optimizer: torch.optim.Optimizer, of_program: bool) -> bool:
+    if of_program:
+        return any(optimizer.state.values())
     return any(float(state.get("step", 0)) > 0 or state.get("momentum_buffer") is not None
                for state in optimizer.state.values())
 
