@@ -449,7 +449,7 @@ for rows in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_con
     def test_attachments_go_with_a_push_or_are_refused(self):
         said = self.play("attaches", 1)
         self.assertIn("done", said)
-        self.assertIn("server got [('test', b'\\x00bytes')] of worker-0 at step 0\n", said)
+        self.assertIn("server got [('test', b'\\x00bytes')] of worker-0 at step 0", said)
 
     def test_a_job_that_diverges_ends_with_an_error_of_its_own(self):
         ended = launch(2, [*SCENARIOS, "diverges", "--on-divergence=stop"])
