@@ -11,6 +11,7 @@
 #define SLUICE_WORKER_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,14 +21,16 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/attachment.h"
-#include "common/protocol/program_optimizer.h"
 
 namespace sluice {
 
 class JobServer;
+class Layout;
+class ProgramOptimizer;
 class TransformRegistry;
 class WorkerContext;
 struct JobFlags;
+struct OptimizerConfig;
 
 // The settings that a program gives its job in addition to the command line. All processes of the
 // job must give the same.
@@ -37,7 +40,9 @@ struct JobOptions {
   AttachmentHook on_attachments;
   // Makes the server's optimizer, where it is to be one of the program's (program_optimizer.h).
   // Null: the server has Sluice's alone. A job with several servers has it for none.
-  ProgramOptimizerFactory program_optimizer;
+  std::function<absl::StatusOr<std::unique_ptr<ProgramOptimizer>>(const Layout&,
+                                                                  const OptimizerConfig&)>
+      program_optimizer;
   // The transforms of encodings, if the program adds its own (common/encoding/README.md). Null:
   // Sluice's own. Only the calls below read it.
   const TransformRegistry* transforms = nullptr;
