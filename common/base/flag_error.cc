@@ -38,17 +38,6 @@ std::string FlagIn(absl::string_view text) {
   return std::string(text.begin() + begin, end);
 }
 
-// The names in "{b->1,a->0}" or "{b,a}"; empty without braces.
-std::string NamesIn(absl::string_view type) {
-  const size_t begin = type.find('{');
-  const size_t end = type.find('}', begin);
-  if (begin == type.npos || end == type.npos) return "";
-  std::vector<absl::string_view> names =
-      absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
-  for (absl::string_view& name : names) name = name.substr(0, name.find("->"));
-  return absl::StrJoin(names, ", ");
-}
-
 bool IsNumber(absl::string_view type) {
   return absl::StartsWith(type, "INT") || absl::StartsWith(type, "UINT") ||
          absl::StartsWith(type, "FLOAT");
@@ -71,7 +60,7 @@ std::string RangeIn(absl::string_view type) {
 
 // What a value of this type of CLI11 is; empty for a text.
 std::string Expected(absl::string_view type, absl::string_view value) {
-  const std::string names = NamesIn(type);
+  const std::string names = absl::StrJoin(NamesIn(type), ", ");
   if (!names.empty() && absl::StrContains(type, '[')) {
     return absl::StrCat(names, ", or a number", RangeIn(type));
   }
@@ -135,6 +124,16 @@ std::string WhatIsNotExpected(const CLI::App& app) {
 }
 
 }  // namespace
+
+std::vector<absl::string_view> NamesIn(absl::string_view type) {
+  const size_t begin = type.find('{');
+  const size_t end = type.find('}', begin);
+  if (begin == type.npos || end == type.npos) return {};
+  std::vector<absl::string_view> names =
+      absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
+  for (absl::string_view& name : names) name = name.substr(0, name.find("->"));
+  return names;
+}
 
 std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error) {
   const std::string text = error.what();

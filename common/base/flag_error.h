@@ -5,6 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace sluice {
 
@@ -13,6 +16,9 @@ namespace sluice {
 // of 300 digits. About a flag or a command that does not exist: with the nearest one. Other errors
 // stay as they are.
 std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error);
+
+// The names in a type of CLI11 such as "{a,b}" or "ENUM:value in {a->1,b->2}"; none without braces.
+std::vector<absl::string_view> NamesIn(absl::string_view type);
 
 }  // namespace sluice
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/base/flag_error.h"
 
 namespace sluice {
 namespace {
@@ -61,25 +62,14 @@ std::string Entry(const std::string& name, const std::string& text, size_t width
   return entry;
 }
 
-// "{a,b}" of "{a,b}" or "{a->1,b->2}"; empty without braces.
-std::string Choices(absl::string_view type) {
-  const size_t begin = type.find('{');
-  const size_t end = type.find('}', begin);
-  if (begin == type.npos || end == type.npos) return "";
-  std::vector<absl::string_view> names =
-      absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
-  for (absl::string_view& name : names) name = name.substr(0, name.find("->"));
-  return absl::StrCat("{", absl::StrJoin(names, ","), "}");
-}
-
 bool TakesNoValue(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
 // What stands for a value: N a whole number, X a number.
 std::string ValueOf(const CLI::Option& option) {
   if (TakesNoValue(option)) return "";
   const std::string type = option.get_type_name();
-  const std::string choices = Choices(type);
-  if (!choices.empty() && choices.size() <= kLongestChoices) return choices;
+  const std::string choices = absl::StrCat("{", absl::StrJoin(NamesIn(type), ","), "}");
+  if (choices != "{}" && choices.size() <= kLongestChoices) return choices;
   if (absl::StartsWith(type, "INT") || absl::StartsWith(type, "UINT")) return "N";
   if (absl::StartsWith(type, "FLOAT")) return "X";
   return absl::StartsWith(type, "BOOLEAN") ? "{on,off}" : "TEXT";
