@@ -149,7 +149,8 @@ OptimizerConfig ConfigWith(const OptimizerOptions& options, bool grouped) {
       [](auto& own) {
         using Own = std::decay_t<decltype(own)>;
         if constexpr (!std::is_same_v<Own, AveragingOptions> &&
-                      !std::is_same_v<Own, MeanGradientOptions>) {
+                      !std::is_same_v<Own, MeanGradientOptions> &&
+                      !std::is_same_v<Own, ProgramOptions>) {
           own.learning_rate *= 0.5;
           own.weight_decay = 0.05;
         }

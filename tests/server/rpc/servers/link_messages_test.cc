@@ -120,8 +120,8 @@ SummaryReport Summary() {
 TEST(ReportMessagesTest, ComeBackAsTheyWere) {
   HaveReport have = {PushId(6), MakeError(Reason::kNotFinite, "NaN at 3"), absl::nullopt, 12};
   HaveReport whole = {PushId(6), absl::OkStatus(), 2.5, 12};
-  StripeReport carried = {{1, 2}, {7, 8}, {{3, 4}, {5, 6}}, 7, BadRow{1, ~RowId{0}},
-                          {0.5f}, {9, 10}};
+  StripeReport carried = {
+      {1, 2}, {7, 8}, {{3, 4}, {5, 6}}, 7, absl::OkStatus(), BadRow{1, ~RowId{0}}, {0.5f}, {9, 10}};
   for (const ReplicaReport& report :
        std::vector<ReplicaReport>{have, whole, carried, LoadedReport{absl::OkStatus(), Step(8)},
                                   LoadedReport{absl::DataLossError("torn"), Step()},
