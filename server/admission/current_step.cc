@@ -91,7 +91,10 @@ StepState CurrentStep::Describe(const InFlightLimit* in_flight) const {
   if (!awaits && progress.members + progress.joining == 0) {
     state.missing = state.absent = progress.absent;  // nobody else is there
   }
-  if (!awaits) return state;
+  if (!awaits) {
+    state.stalled = StalledWorkers(roster_.sessions().records(), clock_.Now(), StepState::kNames);
+    return state;
+  }
   const std::vector<SessionId> holders = Holders(progress);
   state.missing = by_clock ? holders.size() + progress.absent : progress.missing;
   state.absent = progress.absent;

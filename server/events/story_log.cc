@@ -17,14 +17,6 @@ constexpr absl::Duration kFirstPause = absl::Seconds(10);
 constexpr absl::Duration kLongestPause = absl::Minutes(1);
 constexpr absl::Duration kFirstWait = absl::Seconds(20);
 
-// "2 min 4 s".
-std::string Words(absl::Duration duration) {
-  const int64_t seconds = absl::ToInt64Seconds(duration);
-  if (seconds < 60) return absl::StrCat(seconds, " s");
-  if (seconds < 3600) return absl::StrCat(seconds / 60, " min ", seconds % 60, " s");
-  return absl::StrCat(seconds / 3600, " h ", seconds / 60 % 60, " min");
-}
-
 std::string Workers(uint64_t count) {
   return absl::StrCat(count, count == 1 ? " worker" : " workers");
 }
@@ -82,6 +74,7 @@ std::string Gone(const v1::Worker& worker, Kind kind) {
 std::vector<std::string> StoryLog::Look(const JobMoment& moment, const JobNews& news) {
   Lines lines;
   TellWorkers(moment, news, &lines);
+  TellStalled(moment, &lines);
   TellSettings(moment, news, &lines);
   TellProgress(moment, news, &lines);
   TellWaiting(moment, &lines);
@@ -116,6 +109,19 @@ void StoryLog::TellWorkers(const JobMoment& moment, const JobNews& news, Lines* 
     if (gone_.count(worker.worker()) > 0) known.insert(worker.worker());
   }
   gone_ = std::move(known);
+}
+
+// The first few; one that goes on to push and stalls again is told again.
+void StoryLog::TellStalled(const JobMoment& moment, Lines* lines) {
+  std::set<std::string> stalled;
+  for (const v1::StalledWorker& worker : moment.state.current().stalled()) {
+    stalled.insert(worker.worker());
+    if (stalled_.count(worker.worker()) > 0 || stalled.size() > kMostNamed) continue;
+    lines->push_back(absl::StrFormat(
+        "%s has sent no gradient for %s; it usually needs %.2g s", Shown(worker.worker()),
+        TimeWords(absl::Seconds(Seconds(worker.since_last_push()))), Seconds(worker.usual())));
+  }
+  stalled_ = std::move(stalled);
 }
 
 void StoryLog::TellSettings(const JobMoment& moment, const JobNews& news, Lines* lines) const {
@@ -180,7 +186,7 @@ void StoryLog::TellWaiting(const JobMoment& moment, Lines* lines) {
   const absl::Duration waited = moment.time - *waits_since_;
   if (waited < next_wait_) return;
   next_wait_ = 2 * waited;
-  lines->push_back(absl::StrCat("has waited ", Words(waited), " for ",
+  lines->push_back(absl::StrCat("has waited ", TimeWords(waited), " for ",
                                 state.expected_workers() - here, " of ",
                                 Workers(state.expected_workers()), " to join"));
 }
@@ -193,7 +199,7 @@ void StoryLog::TellEnd(const JobMoment& moment, const JobNews& news, Lines* line
         change.kind == Kind::kFinished ? "training has finished at step " : "the job ends at step ",
         state.step());
     if (state.has_since_initialized()) {
-      absl::StrAppend(&line, ", ", Words(absl::Seconds(Seconds(state.since_initialized()))),
+      absl::StrAppend(&line, ", ", TimeWords(absl::Seconds(Seconds(state.since_initialized()))),
                       state.incarnation() > 1 ? " after this server went on" : " after it began");
     }
     line += ResultsIn(moment.results.empty() ? MeasuredResults(state) : moment.results);

@@ -30,13 +30,15 @@ class StoryLog {
   using Lines = std::vector<std::string>;
 
   void TellWorkers(const JobMoment& moment, const JobNews& news, Lines* lines);
+  void TellStalled(const JobMoment& moment, Lines* lines);
   void TellSettings(const JobMoment& moment, const JobNews& news, Lines* lines) const;
   void TellProgress(const JobMoment& moment, const JobNews& news, Lines* lines);
   void TellWaiting(const JobMoment& moment, Lines* lines);
   void TellEnd(const JobMoment& moment, const JobNews& news, Lines* lines) const;
   std::string Joined(const v1::Worker& worker);
 
-  std::set<std::string> gone_;  // names of workers that were lost or evicted, and may come back
+  std::set<std::string> gone_;     // names of workers that were lost or evicted, and may come back
+  std::set<std::string> stalled_;  // names of workers that the latest look saw so
   bool trains_ = false;
   // Of the line about progress that was the latest one, or of the first look that saw training.
   absl::Time told_;

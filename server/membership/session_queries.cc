@@ -13,6 +13,17 @@ std::vector<SessionId> SilentSince(const SessionRecords& records, absl::Time dea
   return silent;
 }
 
+std::vector<StalledWorker> StalledWorkers(const SessionRecords& records, absl::Time now,
+                                          size_t limit) {
+  std::vector<StalledWorker> stalled;
+  for (const auto& [name, record] : records) {
+    if (stalled.size() == limit) break;
+    if (!record.HasStalled(now)) continue;
+    stalled.push_back({name, now - record.last_push, record.push_interval});
+  }
+  return stalled;
+}
+
 std::vector<SessionId> HoldersOf(Step step, const SessionRecords& records,
                                  absl::optional<uint64_t> slowest) {
   std::vector<SessionId> holders;

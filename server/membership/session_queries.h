@@ -15,11 +15,16 @@
 #include "server/membership/census.h"
 #include "server/membership/session_table.h"
 #include "server/state/session_record.h"
+#include "server/state/shard_status.h"
 
 namespace sluice {
 
 // The open sessions that were last seen at `deadline` or before.
 std::vector<SessionId> SilentSince(const SessionRecords& records, absl::Time deadline);
+
+// The first `limit` workers that have stalled; see SessionRecord::HasStalled().
+std::vector<StalledWorker> StalledWorkers(const SessionRecords& records, absl::Time now,
+                                          size_t limit);
 
 // The members of `step` that others wait for: those that have not contributed or, with `slowest`
 // (ssp), those with that clock.

@@ -43,6 +43,14 @@ void AddJob(const v1::ServerState& state, Families& families) {
                  state.learning_rate());
 }
 
+void AddVerdict(const v1::ServerState& state, Families& families) {
+  families.BeginGauge("sluice_verdict", "1 for what is said of the job, 0 for all else.");
+  for (int number = v1::Verdict::DIVERGED; number <= v1::Verdict::Kind_MAX; ++number) {
+    const auto kind = static_cast<v1::Verdict::Kind>(number);
+    families.Add({{"verdict", VerdictName(kind)}}, state.verdict().kind() == kind ? 1 : 0);
+  }
+}
+
 void AddWarnings(const v1::ServerState& state, Families& families) {
   families.BeginGauge("sluice_training_warning", "1 while this warning about training lasts.");
   for (int number = v1::NOT_FINITE; number <= v1::WarningKind_MAX; ++number) {
@@ -252,6 +260,7 @@ std::vector<prometheus::MetricFamily> ShardFamilies(const JobMoment& moment) {
   Families families;
   const v1::ServerState& state = moment.state;
   AddJob(state, families);
+  AddVerdict(state, families);
   AddWarnings(state, families);
   AddMeasured(state, families);
   AddPushes(state, families);

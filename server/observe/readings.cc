@@ -1,6 +1,7 @@
 #include "server/observe/readings.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/wire/settings.h"
 #include "server/policy/mode_options.h"
@@ -12,12 +13,23 @@ double Seconds(const google::protobuf::Duration& duration) {
   return absl::ToDoubleSeconds(FromProto(duration));
 }
 
+std::string TimeWords(absl::Duration duration) {
+  const int64_t seconds = absl::ToInt64Seconds(duration);
+  if (seconds < 60) return absl::StrCat(seconds, " s");
+  if (seconds < 3600) return absl::StrCat(seconds / 60, " min ", seconds % 60, " s");
+  return absl::StrCat(seconds / 3600, " h ", seconds / 60 % 60, " min");
+}
+
 std::string PhaseName(v1::ServerPhase phase) {
   return absl::StrReplaceAll(absl::AsciiStrToLower(v1::ServerPhase_Name(phase)), {{"_", " "}});
 }
 
 std::string WarningName(v1::WarningKind kind) {
   return absl::AsciiStrToLower(v1::WarningKind_Name(kind));
+}
+
+std::string VerdictName(v1::Verdict::Kind kind) {
+  return absl::StrReplaceAll(absl::AsciiStrToLower(v1::Verdict::Kind_Name(kind)), {{"_", " "}});
 }
 
 std::string ModeName(const v1::Consistency& consistency) {

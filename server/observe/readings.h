@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/results.h"
 #include "sluice/v1/inspector.pb.h"
@@ -15,9 +16,11 @@
 namespace sluice {
 
 double Seconds(const google::protobuf::Duration& duration);
+std::string TimeWords(absl::Duration duration);  // "20 s", "2 min 4 s", "3 h 12 min"
 
 std::string PhaseName(v1::ServerPhase phase);                // "waiting for workers", "training"
 std::string WarningName(v1::WarningKind kind);               // "loss_rises"
+std::string VerdictName(v1::Verdict::Kind kind);             // "workers lost"
 std::string ModeName(const v1::Consistency& consistency);    // "bounded"
 std::string RulesWords(const v1::Consistency& consistency);  // "bounded, quorum 1, max_staleness 6"
 std::string OptimizerName(const v1::OptimizerConfig& optimizer);  // "sgd"; empty: none is known

@@ -11,6 +11,7 @@
 #include "common/wire/messages.h"
 #include "common/wire/versions.h"
 #include "common/wire/words.h"
+#include "server/observe/verdict.h"
 
 namespace sluice {
 namespace {
@@ -63,6 +64,12 @@ v1::StepState StepToProto(const StepState& step, absl::Time now) {
     *awaited.mutable_since_last_seen() = ToProto(worker.since_last_seen);
     awaited.set_lag(worker.lag);
     awaited.set_bytes_arrived(worker.bytes_arrived);
+  }
+  for (const StalledWorker& worker : step.stalled) {
+    v1::StalledWorker& stalled = *message.add_stalled();
+    stalled.set_worker(worker.worker);
+    *stalled.mutable_since_last_push() = ToProto(worker.since_last_push);
+    *stalled.mutable_usual() = ToProto(worker.usual);
   }
   return message;
 }
@@ -234,6 +241,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
   message.set_workers(state.workers);
   message.set_expected_workers(state.expected_workers);
   *message.mutable_worker_counts() = CountsToProto(state.worker_counts);
+  message.mutable_worker_counts()->set_left(state.left);
   message.set_observers(state.observers);
   *message.mutable_current() = StepToProto(state.current, state.now);
   PutChanged(FirstGroups(state.changed), message.mutable_changed_options());
@@ -260,7 +268,10 @@ v1::ServerState ToProto(const ShardStatus& state) {
         ToProto(state.now - state.awaited_holder->since);
   }
   if (state.measured.count > 0) *message.mutable_measurement() = MeasuredToProto(state.measured);
+  if (state.loss.has_value()) message.set_loss(*state.loss);
+  message.set_samples(state.samples);
   PutTimes(state, &message);
+  *message.mutable_verdict() = VerdictOn(message);
   return message;
 }
 
@@ -313,6 +324,10 @@ v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state,
   message.set_index(record.index);
   message.set_joined(record.joined);
   message.set_pulling(pulling.count(record.session) > 0);
+  const std::vector<StalledWorker>& stalled = state.current.stalled;
+  message.set_stalled(std::any_of(stalled.begin(), stalled.end(), [&](const StalledWorker& one) {
+    return one.worker == record.worker;
+  }));
   message.set_lag(state.step.value() - std::min(state.step, record.last_gradient_step).value());
   message.set_contributed(record.contributed == state.step);
   *message.mutable_since_last_seen() = ToProto(state.now - record.last_seen);

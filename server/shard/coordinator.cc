@@ -231,6 +231,7 @@ ShardStatus Coordinator::Describe() const {
   const Census& census = job_.roster.sessions().census();
   state.workers = census.open(SessionRole::kWorker);
   state.worker_counts = census.workers();
+  state.left = census.known(SessionRole::kWorker) - state.workers - state.worker_counts.evicted;
   state.observers = census.open(SessionRole::kObserver);
   state.ended_before = job_.roster.ended_before();
   const JobModel& model = job_.roster.model();

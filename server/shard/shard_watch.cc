@@ -68,7 +68,7 @@ absl::Status ShardWatch::OnArrivals(Completions* completions) {
 }
 
 void ShardWatch::AddGradient(const PushHeader& push) {
-  watch_.AddGradient(push.session, push.loss);
+  watch_.AddGradient(push.session, push.loss, push.samples);
 }
 
 // What it may say is told with the step, which follows.
@@ -109,6 +109,8 @@ void ShardWatch::Describe(ShardStatus* status) const {
   status->warnings = watch_.warnings();
   status->suspect_since = watch_.suspect_since();
   status->goes_back = watch_.GoesBack();
+  status->samples = watch_.trained().samples;
+  status->loss = watch_.trained().loss();
 }
 
 void ShardWatch::Describe(ShardCheckpoint* checkpoint) const {

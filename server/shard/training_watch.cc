@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -63,10 +64,23 @@ absl::string_view NameWhenOver(WarningKind kind) {
 
 }  // namespace
 
+void Trained::Add(uint64_t samples_of_step, absl::optional<double> loss) {
+  samples += samples_of_step;
+  if (!loss.has_value() || !std::isfinite(*loss)) return;
+  losses.push_back(*loss);
+  if (losses.size() > kRecent) losses.pop_front();
+}
+
+absl::optional<double> Trained::loss() const {
+  if (losses.empty()) return absl::nullopt;
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
 // ---- Gradients and steps ----
 
-void TrainingWatch::AddGradient(SessionId worker, absl::optional<float> loss) {
+void TrainingWatch::AddGradient(SessionId worker, absl::optional<float> loss, uint32_t samples) {
   under_way_.workers.push_back(worker);
+  under_way_.samples += samples;
   if (!loss.has_value()) return;
   ++under_way_.losses;
   if (!std::isfinite(*loss)) return;
@@ -81,6 +95,7 @@ void TrainingWatch::TakeGradients(Step step, bool finite, uint32_t workers) {
   under_way_.workers.clear();  // and keeps its memory for the next step
   under_way_.losses = under_way_.finite_losses = 0;
   under_way_.loss_sum = 0;
+  under_way_.samples = 0;
 }
 
 StepReport TrainingWatch::OnStep(StepReport report, uint32_t workers, AdviceSource facts) {
@@ -90,6 +105,7 @@ StepReport TrainingWatch::OnStep(StepReport report, uint32_t workers, AdviceSour
     report.loss = under_way_.finite_losses > 0 ? under_way_.loss_sum / under_way_.finite_losses
                                                : std::numeric_limits<double>::quiet_NaN();
   }
+  trained_.Add(under_way_.samples, report.loss);
   TakeGradients(report.step, true, workers);
   detector_.OnStep(report);
   NoteVerdict(report.step, facts);

@@ -8,6 +8,7 @@
 #define SLUICE_SERVER_SHARD_TRAINING_WATCH_H_
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,17 @@ namespace sluice {
 
 // Called only when there is something to advise.
 using AdviceSource = absl::FunctionRef<AdviceFacts()>;
+
+// What the steps of this server process were made of.
+struct Trained {
+  static constexpr size_t kRecent = 20;
+
+  uint64_t samples = 0;
+  std::deque<double> losses;  // of the latest kRecent steps with a finite one
+
+  void Add(uint64_t samples_of_step, absl::optional<double> loss);
+  absl::optional<double> loss() const;  // the mean of the latest
+};
 
 // Externally synchronized. `workers` is the number of those that take part.
 class TrainingWatch {
@@ -43,7 +55,7 @@ class TrainingWatch {
   absl::optional<Step> suspect_since() const { return detector_.suspect_since(); }
 
   // A gradient of the step under way, with the loss of its batch, if it was reported.
-  void AddGradient(SessionId worker, absl::optional<float> loss);
+  void AddGradient(SessionId worker, absl::optional<float> loss, uint32_t samples);
 
   // The step is made. Returns `report` with its loss and its rounds, which this object knows.
   StepReport OnStep(StepReport report, uint32_t workers, AdviceSource facts);
@@ -76,6 +88,7 @@ class TrainingWatch {
   // Whether training diverges now, and the job has to end, or has to go back, because of that.
   bool Ends() const;
   bool GoesBack() const;
+  const Trained& trained() const { return trained_; }
   // In the order in which they came.
   const std::vector<TrainingWarning>& warnings() const { return warnings_; }
   // The sentence about the latest divergence, which may be over. Empty: there was none.
@@ -91,6 +104,7 @@ class TrainingWatch {
     uint32_t losses = 0;
     uint32_t finite_losses = 0;
     double loss_sum = 0;  // of these
+    uint64_t samples = 0;
   };
 
   void TakeGradients(Step step, bool finite, uint32_t workers);
@@ -107,6 +121,7 @@ class TrainingWatch {
   std::string divergence_;
   absl::optional<WarningKind> diverges_as_;
   UnderWay under_way_;
+  Trained trained_;
   uint32_t size_ = 0;     // of the job: the most workers at once, less those that are done
   uint32_t done_ = 0;     // workers that have left in good order
   uint32_t evicted_ = 0;  // workers, at the last OnWorkers()

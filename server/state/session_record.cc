@@ -44,6 +44,11 @@ void SessionRecord::Remember(const PushHeader& header, const StoredAnswer& answe
   not_finite = false;
   if (header.loss.has_value()) loss = *header.loss;
   if (header.encodings.has_value()) encodings = *header.encodings;
+  if (last_push > absl::InfinitePast()) {
+    const absl::Duration interval = now - last_push;
+    const bool is_first = push_interval == absl::ZeroDuration();
+    push_interval = is_first ? interval : push_interval + (interval - push_interval) / 10;
+  }
   last_push = now;
   if (outcome.disposition == Disposition::kStaleDropped) {
     ++stale;

@@ -67,6 +67,13 @@ struct AwaitedWorker {
   uint64_t bytes_arrived = 0;      // of its push in flight
 };
 
+// A worker whose next gradient is late, though nobody waits for it.
+struct StalledWorker {
+  std::string worker;
+  absl::Duration since_last_push;
+  absl::Duration usual;  // between its latest pushes
+};
+
 // The current step, and the workers that it waits for.
 struct StepState {
   static constexpr size_t kNames = 16;  // the most names in each list
@@ -79,6 +86,7 @@ struct StepState {
   uint32_t absent = 0;                   // of these, workers that have not joined yet
   std::vector<std::string> contributed;  // names of the first kNames
   std::vector<AwaitedWorker> awaited;    // the first kNames
+  std::vector<StalledWorker> stalled;    // the first kNames; see SessionRecord::HasStalled()
 };
 
 // Another server that the current step waits for.
@@ -103,6 +111,7 @@ struct ShardStatus {
   uint32_t workers = 0;
   uint32_t expected_workers = 0;  // of ShardOptions
   WorkerCounts worker_counts;
+  uint32_t left = 0;  // workers that have gone, and are not counted as evicted
   uint32_t observers = 0;
   bool end_is_saved = false;     // training has ended, and a checkpoint of that is on the disk
   bool end_is_complete = false;  // and no observer was there, so that nothing is left to be saved
@@ -117,7 +126,9 @@ struct ShardStatus {
   uint32_t servers = 1;
   absl::optional<AwaitedHolder> awaited_holder;
   std::vector<ServerStatus> each_server;  // in the order of their indices
-  bool journal_stopped = false;           // pushes are refused, because it cannot be written
+  uint64_t samples = 0;          // of the gradients of the steps that this process has made
+  absl::optional<double> loss;   // mean of the latest steps with a finite one
+  bool journal_stopped = false;  // pushes are refused, because it cannot be written
   uint32_t tensors = 0;
   uint64_t elements = 0;
   std::shared_ptr<const Layout> layout;  // null before the first worker has joined

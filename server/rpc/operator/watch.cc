@@ -33,7 +33,8 @@ std::string AspectOf(const v1::ServerState& state) {
   }
   const std::string saved =
       state.has_last_checkpoint() ? absl::StrCat(state.last_checkpoint().step()) : "";
-  return absl::StrCat(state.step(), " ", static_cast<int>(state.phase()), " ", state.workers(), " ",
+  return absl::StrCat(state.step(), " ", static_cast<int>(state.phase()), " ",
+                      static_cast<int>(state.verdict().kind()), " ", state.workers(), " ",
                       state.observers(), " ", step.accumulated(), " ", step.skipped(), " ",
                       state.measurement().reports(), " ", saved, " ", absl::StrJoin(names, "\n"));
 }

@@ -54,6 +54,18 @@ class StoryLogTest : public ::testing::Test {
   StoryLog log_;
 };
 
+TEST_F(StoryLogTest, TellsOfAWorkerOnceThatItHasStalled) {
+  v1::StalledWorker& stalled = *state().mutable_current()->add_stalled();
+  stalled.set_worker("worker-1");
+  stalled.mutable_since_last_push()->set_seconds(12);
+  stalled.mutable_usual()->set_nanos(400'000'000);
+  EXPECT_THAT(Pass(1),
+              ElementsAre("worker-1 has sent no gradient for 12 s; it usually needs 0.4 s"));
+  EXPECT_THAT(Pass(1), IsEmpty());
+  state().mutable_current()->clear_stalled();
+  EXPECT_THAT(Pass(1), IsEmpty());
+}
+
 TEST_F(StoryLogTest, TellsWhoComesAndGoes) {
   AddWorker("worker-0", 0);
   EXPECT_THAT(

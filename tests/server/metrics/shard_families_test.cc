@@ -125,6 +125,15 @@ TEST(ShardFamiliesTest, OnlyEncodingsInUseAreCounted) {
               ElementsAre("sluice_encoding_tensor_bytes_total" + labels + " 400"));
 }
 
+TEST(ShardFamiliesTest, TheVerdictIs1AndAllOthersAre0) {
+  JobMoment moment = FullMoment();
+  moment.state.mutable_verdict()->set_kind(v1::Verdict::WORKERS_LOST);
+  const auto verdicts = LinesOf(moment, "sluice_verdict");
+  EXPECT_EQ(verdicts.size(), 10);
+  EXPECT_THAT(verdicts, ::testing::Contains("sluice_verdict{verdict=\"workers lost\"} 1"));
+  EXPECT_THAT(verdicts, ::testing::Contains("sluice_verdict{verdict=\"fine\"} 0"));
+}
+
 TEST(ShardFamiliesTest, AWarningThatIsOverIs0) {
   JobMoment moment = FullMoment();
   moment.state.add_warnings()->set_kind(v1::LOSS_RISES);

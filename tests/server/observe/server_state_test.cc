@@ -72,6 +72,46 @@ TEST(ServerStateTest, AddsUpTheStalenessOfAllGradients) {
   EXPECT_EQ(staleness.sum(), 3);
 }
 
+// a pushes every 2 s, and b does so four times; nobody waits for it.
+TEST(ServerStateTest, NamesWorkersThatHaveStalledWhereNobodyWaitsForThem) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b"});
+  const auto push = [&world](const std::string& worker) {
+    ASSERT_THAT(world.Push(worker, world.step(), {1, 2, 3}), IsOk());
+  };
+  for (int round = 0; round < 14; ++round) {
+    push("a");
+    if (round < 4) push("b");
+    EXPECT_THAT(StateOf(world).current().stalled(), IsEmpty()) << round;
+    world.clock().Advance(absl::Seconds(2));
+  }
+  push("a");
+  const v1::ServerState state = StateOf(world);
+  ASSERT_THAT(state.current().stalled(), SizeIs(1));
+  EXPECT_EQ(state.current().stalled(0).worker(), "b");
+  EXPECT_EQ(state.current().stalled(0).since_last_push().seconds(), 22);
+  EXPECT_EQ(state.current().stalled(0).usual().seconds(), 2);
+  EXPECT_TRUE(WorkerOf(world, "b").stalled());
+  EXPECT_FALSE(WorkerOf(world, "a").stalled());
+  EXPECT_EQ(state.verdict().kind(), v1::Verdict::SLOW);
+  push("b");
+  EXPECT_EQ(StateOf(world).verdict().kind(), v1::Verdict::FINE);
+}
+
+TEST(ServerStateTest, HasTheSamplesAndTheLossOfTheStepsThatWereMade) {
+  ShardWorld world(Sync(1));
+  world.Start({"a"});
+  EXPECT_FALSE(StateOf(world).has_loss());
+  for (uint64_t step = 0; step < 25; ++step) {
+    PushHeader header = world.NextHeader("a", step);
+    header.samples = 32;
+    header.loss = static_cast<float>(step);
+    ASSERT_THAT(world.PushAs(header, {1, 2, 3}), IsOk());
+  }
+  EXPECT_EQ(StateOf(world).samples(), 25 * 32);
+  EXPECT_EQ(StateOf(world).loss(), 14.5);  // the mean of 5 to 24
+}
+
 TEST(ServerStateTest, NamesTheEncodingsThatWereUsed) {
   ShardStatus status;
   status.traffic.received_by_transform[3] = {400, 100};

@@ -34,6 +34,7 @@ inline v1::ServerState TrainingState() {
     bytes_received: 81945568 bytes_sent: 81945568 wire_bytes_received: 257761 wire_bytes_sent: 0
     uptime { seconds: 15 nanos: 511911000 } mean_step_time { nanos: 60253000 }
     since_last_step { nanos: 42218000 }
+    verdict { kind: SLOW text: "step 110 has waited 2 s for worker-0\033" }
     measurement { step: 90 reports: 2 results { key: "test loss" value: 0.5 }
                   results { key: "test accuracy\033" value: 0.87654321 } }
     last_checkpoint { step: 100 since { seconds: 3 } }

@@ -19,6 +19,7 @@ TEST(StatusTextTest, ShowsAllOfAServerOnOneScreen) {
   EXPECT_EQ(
       StatusText(TrainingState(), FourWorkers(), "node7:7070"),
       "job 2515a06c at node7:7070: TRAINING, step 110, incarnation 1, up 15.5 s\n"
+      "verdict       SLOW: step 110 has waited 2 s for worker-0\\033\n"
       "rules         sync; mean, in the order of rank; a worker may delay a step for 2.0 s, then "
       "evict\n"
       "optimizer     sgd, learning rate 0.01, schedule cosine\n"
@@ -45,6 +46,7 @@ TEST(StatusTextTest, ShowsAServerThatWaitsForItsFirstWorker) {
     current { required: 1 missing: 2 absent: 2 } uptime { seconds: 1 } staleness {} pushes {})");
   const std::string text = StatusText(state, {}, "unix:/s");
   EXPECT_THAT(text, HasSubstr("job j at unix:/s: WAITING_FOR_WORKERS, step 0,"));
+  EXPECT_THAT(text, HasSubstr("\nverdict       none from a server of this version\n"));
   EXPECT_THAT(text, HasSubstr("\noptimizer     not known yet, the first worker brings it\n"));
   EXPECT_THAT(text, HasSubstr("\nrate          no step yet\n"));
   EXPECT_THAT(text, HasSubstr("\nawaited       2 workers that did not join yet\n"));
@@ -84,7 +86,7 @@ TEST(WatchLineTest, NamesWhoIsAwaitedAndWhichWarningsLast) {
             "TRAINING step 110: 3 workers, 1 of 3 gradients, waiting for 2.2 ms, awaited: worker-0 "
             "(lag 1, "
             "seen 42.5 ms ago), worker-1 (lag 3, seen 1 min 30 s ago, 2.0 kB of its push came), "
-            "LOSS_RISES\n");
+            "LOSS_RISES; SLOW\n");
 }
 
 TEST(PolicyTextTest, NamesTheRulesAndWhatHasNoEffect) {

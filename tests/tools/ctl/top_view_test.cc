@@ -79,12 +79,13 @@ TEST(TopViewTest, ShowsTheJobAndThenItsWorkersByLag) {
   const std::vector<std::string> screen = Screen(view);
   ASSERT_THAT(screen, SizeIs(kHeight));
   EXPECT_EQ(screen[0], "job 2515a06c at node7:7070: TRAINING, step 110, incarnation 1, up 15.5 s");
-  EXPECT_THAT(screen[1], StartsWith("rules    sync; mean, in the order of rank; "));
-  EXPECT_EQ(screen[2], "speed    known with the next sample");
-  EXPECT_EQ(screen[3], "workers  2 present, 1 lost, 1 left, 0 evicted; 1 observer");
-  EXPECT_THAT(screen[4], StartsWith("step     1 of 3 gradients; awaited: worker-0 (lag 1, "));
-  EXPECT_EQ(screen[5], "WARNING  the loss rises\\033[2J");
-  EXPECT_THAT(screen[6], StartsWith("WORKER "));
+  EXPECT_EQ(screen[1], "verdict  SLOW: step 110 has waited 2 s for worker-0\\033");
+  EXPECT_THAT(screen[2], StartsWith("rules    sync; mean, in the order of rank; "));
+  EXPECT_EQ(screen[3], "speed    known with the next sample");
+  EXPECT_EQ(screen[4], "workers  2 present, 1 lost, 1 left, 0 evicted; 1 observer");
+  EXPECT_THAT(screen[5], StartsWith("step     1 of 3 gradients; awaited: worker-0 (lag 1, "));
+  EXPECT_EQ(screen[6], "WARNING  the loss rises\\033[2J");
+  EXPECT_THAT(screen[7], StartsWith("WORKER "));
   EXPECT_THAT(Names(view), ElementsAre("worker-1", "worker-0", "worker-2"));
   EXPECT_THAT(screen.back(), StartsWith("workers 1-3 of 3 by lag "));
 }
@@ -100,7 +101,7 @@ TEST(TopViewTest, ShowsSpeedsSinceTheSampleBefore) {
   next.workers.mutable_workers(0)->set_accepted(115);
   view.Take(next);
   EXPECT_EQ(
-      Screen(view)[2],
+      Screen(view)[3],
       "speed    10.0 steps/s, 30.0 pushes/s, 0.50 stale/s; in 2.0 MB/s (sockets 0 B/s), out 0 "
       "B/s (sockets 0 B/s)");
   Type(view, "s");
@@ -114,14 +115,14 @@ TEST(TopViewTest, AnotherIncarnationHasNoSpeedYet) {
   next.state.set_incarnation(2);
   next.state.set_step(3);
   view.Take(next);
-  EXPECT_EQ(Screen(view)[2], "speed    known with the next sample");
+  EXPECT_EQ(Screen(view)[3], "speed    known with the next sample");
 }
 
 TEST(TopViewTest, ScrollsThroughAThousandWorkers) {
   TopView view("a:1");
   view.Take(Thousand());
   const size_t page = Names(view).size();  // what fits
-  ASSERT_EQ(page, static_cast<size_t>(kHeight) - 8);
+  ASSERT_EQ(page, static_cast<size_t>(kHeight) - 9);
   EXPECT_EQ(Names(view).front(), "w999");
   view.Press({Kind::kDown});
   EXPECT_EQ(Names(view).front(), "w998");
@@ -134,7 +135,7 @@ TEST(TopViewTest, ScrollsThroughAThousandWorkers) {
   view.Press({Kind::kEnd});
   EXPECT_EQ(Names(view).back(), "w0");
   EXPECT_THAT(Names(view), SizeIs(page));
-  EXPECT_THAT(Screen(view).back(), StartsWith("workers 985-1000 of 1000 by lag "));
+  EXPECT_THAT(Screen(view).back(), StartsWith("workers 986-1000 of 1000 by lag "));
   view.Press({Kind::kHome});
   EXPECT_EQ(Names(view).front(), "w999");
 }

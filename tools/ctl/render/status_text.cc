@@ -173,12 +173,19 @@ std::string HeadLine(const v1::ServerState& state, const std::string& address) {
                       state.incarnation(), ", up ", TimeText(FromProto(state.uptime())), "\n");
 }
 
+std::string VerdictText(const v1::ServerState& state) {
+  if (!state.has_verdict()) return "none from a server of this version";
+  return absl::StrCat(v1::Verdict::Kind_Name(state.verdict().kind()), ": ",
+                      Printable(state.verdict().text()));
+}
+
 std::string StatusText(const v1::ServerState& state, const v1::ListWorkersResponse& workers,
                        const std::string& address) {
   const v1::Staleness& staleness = state.staleness();
   return absl::StrCat(
-      HeadLine(state, address), Line("rules", RulesText(state.consistency())),
-      Line("optimizer", OptimizerText(state)), Line("rate", StepRateText(state)),
+      HeadLine(state, address), Line("verdict", VerdictText(state)),
+      Line("rules", RulesText(state.consistency())), Line("optimizer", OptimizerText(state)),
+      Line("rate", StepRateText(state)),
       Line("workers",
            absl::StrCat(PresencesText(workers), "; ", CountText(state.observers(), "observer"))),
       Line("this step", GradientsText(state.current())), Line("awaited", AwaitedOf(state)),
@@ -200,7 +207,7 @@ std::string WatchLine(const v1::ServerState& state) {
   for (const v1::TrainingWarning& warning : state.warnings()) {
     if (!warning.has_over()) absl::StrAppend(&line, ", ", v1::WarningKind_Name(warning.kind()));
   }
-  return absl::StrCat(line, "\n");
+  return absl::StrCat(line, "; ", v1::Verdict::Kind_Name(state.verdict().kind()), "\n");
 }
 
 std::string PolicyText(const v1::ServerState& state) {

@@ -22,6 +22,9 @@ std::string AwaitedText(const v1::StepState& step);
 // The first line of a screen: "job 2515a06c at HOST:PORT: TRAINING, step 110, incarnation 1, …".
 std::string HeadLine(const v1::ServerState& state, const std::string& address);
 
+// "SLOW: step 12 has waited 6 s for …".
+std::string VerdictText(const v1::ServerState& state);
+
 // One screen, each line with its line end.
 std::string StatusText(const v1::ServerState& state, const v1::ListWorkersResponse& workers,
                        const std::string& address);

@@ -174,6 +174,8 @@ std::vector<TopLine> TopView::Header() const {
   head.pop_back();
   std::vector<TopLine> lines = {
       {head, TopStyle::kStrong},
+      {absl::StrCat("verdict  ", VerdictText(state)),
+       state.verdict().kind() == v1::Verdict::FINE ? TopStyle::kPlain : TopStyle::kStrong},
       {absl::StrCat("rules    ", RulesText(state.consistency()))},
       {SpeedText()},
       {absl::StrCat("workers  ", PresencesText(now_->workers), "; ",
