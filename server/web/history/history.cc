@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 
 // The first line of a file: it changes with the columns, the lanes and the rings.
-constexpr absl::string_view kMagic = "sluice history 7\n";
+constexpr absl::string_view kMagic = "sluice history 8\n";
 
 // Adds `value` to the mean of `*count` values; NaN is no value.
 template <typename Number>

@@ -19,6 +19,7 @@ Activity ActivityOf(const v1::Worker& worker, const v1::AwaitedWorker* awaited) 
   if (worker.presence() != v1::PRESENT) return Activity::kNone;
   if (awaited != nullptr && awaited->bytes_arrived() > 0) return Activity::kPushes;
   if (worker.pulling()) return Activity::kPulls;
+  if (worker.stalled()) return Activity::kStalled;
   return worker.contributed() ? Activity::kWaits : Activity::kComputes;
 }
 
@@ -207,7 +208,8 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
                     tables.rows,
                     tables.bytes,
                     tables.reads,
-                    tables.hits};
+                    tables.hits,
+                    count(state.samples())};
 }
 
 }  // namespace sluice

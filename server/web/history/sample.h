@@ -20,7 +20,7 @@ struct HistoryColumn {
 };
 
 // The columns of a row. Their order is that of the file.
-inline constexpr std::array<HistoryColumn, 41> kColumns = {{
+inline constexpr std::array<HistoryColumn, 42> kColumns = {{
     {"time", ColumnKind::kCounter},  // seconds since 1970
     {"step", ColumnKind::kCounter},
     {"steps_per_second", ColumnKind::kGauge},
@@ -62,6 +62,7 @@ inline constexpr std::array<HistoryColumn, 41> kColumns = {{
     {"table_bytes", ColumnKind::kPeak},
     {"row_reads", ColumnKind::kCounter},  // ids that were read
     {"row_hits", ColumnKind::kCounter},   // of them, those that were rows
+    {"samples", ColumnKind::kCounter},    // of the gradients of this server process's steps
 }};
 
 inline constexpr size_t kTime = 0;
@@ -71,10 +72,11 @@ inline constexpr size_t kLoss = 3;
 enum class Activity : char {
   kNone = ' ',  // there is none
   kComputes = 'c',
-  kPushes = 'p',  // a part of its gradient has arrived
-  kPulls = 'u',   // parameters are being sent to it
-  kWaits = 'w',   // it has contributed to the step, and waits for its end
-  kLost = 'l',    // its connection broke, and its lease runs
+  kPushes = 'p',   // a part of its gradient has arrived
+  kPulls = 'u',    // parameters are being sent to it
+  kWaits = 'w',    // it has contributed to the step, and waits for its end
+  kLost = 'l',     // its connection broke, and its lease runs
+  kStalled = 's',  // it has sent no gradient for far longer than it usually takes
 };
 
 inline constexpr size_t kLanes = 16;  // workers whose own history is kept

@@ -43,6 +43,14 @@ Json StepInProgress(const v1::StepState& step) {
           {"awaited", awaited}};
 }
 
+// `grave`: nothing gets better of itself.
+Json VerdictOf(const v1::Verdict& verdict) {
+  const v1::Verdict::Kind kind = verdict.kind();
+  const bool grave = kind == v1::Verdict::DIVERGED || kind == v1::Verdict::CANNOT_SAVE ||
+                     kind == v1::Verdict::SERVER_AWAY;
+  return {{"kind", VerdictName(kind)}, {"text", verdict.text()}, {"grave", grave}};
+}
+
 Json Pushes(const v1::PushCounters& pushes) {
   Json counts = {{"received", pushes.received()}, {"in_progress", pushes.in_progress()}};
   for (const auto& [disposition, count] : Dispositions(pushes)) counts[disposition] = count;
@@ -130,6 +138,7 @@ Json Table(const std::vector<SeenWorker>& workers, const History& history) {
     const auto& lanes = history.lanes();
     const auto lane = std::find(lanes.begin(), lanes.end(), worker.worker());
     rows.push_back({{"name", worker.worker()},
+                    {"host", worker.host()},
                     {"activity", NameOf(seen.activity)},
                     {"awaited", seen.awaited},
                     {"lag", worker.lag()},
@@ -195,8 +204,10 @@ std::string StateJson(const JobMoment& input, const LivePageOptions& options,
   Json json = {{"job", state.job_id()},
                {"incarnation", state.incarnation()},
                {"phase", PhaseName(state.phase())},
-               {"diverged", state.diverged()},
+               {"verdict", VerdictOf(state.verdict())},
                {"step", state.step()},
+               {"total_steps", state.schedule().total_steps()},
+               {"samples", state.samples()},
                {"mode", RulesWords(state.consistency())},
                {"uptime", Seconds(state.uptime())},
                {"learning_rate", state.learning_rate()},
@@ -226,6 +237,7 @@ std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                {"saves", !options.history_file.empty()}};
   json["checkpoint"] =
       state.has_last_checkpoint() ? Json(state.last_checkpoint().step()) : Json(nullptr);
+  json["loss"] = state.has_loss() ? Json(state.loss()) : Json(nullptr);
   json["lanes"] = history.lanes();
   json["table"] = Table(workers, history);
   json["summary"] = Summary(workers);

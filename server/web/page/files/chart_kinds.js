@@ -19,12 +19,20 @@ function line(label, index, width = 1.5) {
 }
 
 // Each has a title, its series for the shown part, and what to say beside the title. A chart whose points have places of
-// their own on the axis gives them as `at`.
+// their own on the axis gives them as `at`. `group` is the part of the page in which it is; without one it comes first.
 export const CHARTS = [
-  { id: 'loss', title: 'Loss', byStep: true, read: readLoss },
+  { id: 'loss', title: 'Loss', byStep: true, mayLog: true, tall: true, read: readLoss },
   {
     id: 'accuracy', title: 'Test accuracy', byStep: true, isShown: (_, series) => series.has('test_accuracy'),
     read: readAccuracy,
+  },
+  {
+    id: 'samples', title: 'Samples per second', isShown: (state) => state.samples > 0,
+    read: (series, begin) => {
+      const rates = series.rate('samples', begin);
+      const median = quantile(rates, 0.5);
+      return { lines: [line('samples/s', 0)], data: [rates], note: median === null ? '' : `median ${number(median)}` };
+    },
   },
   {
     id: 'speed', title: 'Steps per second',
@@ -36,49 +44,49 @@ export const CHARTS = [
     },
   },
   {
-    id: 'step-time', title: 'Time of single steps', format: seconds, log: true,
+    id: 'step-time', group: 'server', title: 'Time of single steps', format: seconds, log: true,
     read: (series, begin) => readTimes(series, begin, 'step', 'no step yet'),
   },
   {
-    id: 'parts', title: 'Parts of a step, mean', format: seconds, log: true,
+    id: 'parts', group: 'server', title: 'Parts of a step, mean', format: seconds, log: true,
     read: (series, begin, state) => ofFirst(state, readParts(series, begin)),
   },
   {
-    id: 'rate', title: 'Learning rate', byStep: true,
+    id: 'rate', group: 'learning', title: 'Learning rate', byStep: true,
     read: (series, begin) => ({ lines: [line('learning rate', 0)], data: [series.column('learning_rate', begin)] }),
   },
   {
-    id: 'waiting', title: 'Time that the current step has waited, s',
+    id: 'waiting', group: 'learning', title: 'Time that the current step has waited, s',
     read: (series, begin) => ({ lines: [line('seconds', 1)], data: [series.column('waiting', begin)] }),
   },
   {
-    id: 'dispositions', title: 'Pushes per second',
+    id: 'dispositions', group: 'learning', title: 'Pushes per second',
     read: (series, begin) => ({
       lines: DISPOSITIONS.map((name, i) => line(name, i)),
       data: DISPOSITIONS.map((name) => series.rate(name, begin)),
     }),
   },
   {
-    id: 'traffic', title: 'Bytes per second on the wire', format: bytes,
+    id: 'traffic', group: 'server', title: 'Bytes per second on the wire', format: bytes,
     read: (series, begin) => ({
       lines: [line('received', 0), line('sent', 1)],
       data: ['wire_bytes_received', 'wire_bytes_sent'].map((name) => series.rate(name, begin)),
     }),
   },
   {
-    id: 'memory', title: 'Memory of the server', format: bytes,
+    id: 'memory', group: 'server', title: 'Memory of the server', format: bytes,
     read: (series, begin, state) => ofFirst(state, limited(series.column('memory', begin), 'memory', state.memory_limit)),
   },
   {
-    id: 'in-flight', title: 'Gradients in flight', format: bytes,
+    id: 'in-flight', group: 'server', title: 'Gradients in flight', format: bytes,
     read: (series, begin, state) => limited(series.column('in_flight', begin), 'gradients', state.in_flight.limit),
   },
   {
-    id: 'queue', title: 'Pushes that arrive or are queued',
+    id: 'queue', group: 'server', title: 'Pushes that arrive or are queued',
     read: (series, begin) => ({ lines: [line('pushes', 2)], data: [series.column('in_progress', begin)] }),
   },
   {
-    id: 'rows', title: 'Rows of all tables', isShown: hasTables,
+    id: 'rows', group: 'server', title: 'Rows of all tables', isShown: hasTables,
     read: (series, begin, { row_tables: { count } }) => {
       const rows = series.column('table_rows', begin);
       const now = latest(rows);
@@ -86,20 +94,20 @@ export const CHARTS = [
     },
   },
   {
-    id: 'row-memory', title: 'Memory of all tables', format: bytes, isShown: hasTables,
+    id: 'row-memory', group: 'server', title: 'Memory of all tables', format: bytes, isShown: hasTables,
     read: (series, begin) => ({ lines: [line('memory', 0)], data: [series.column('table_bytes', begin)] }),
   },
-  { id: 'hits', title: 'Ids read that have a row', format: percent, isShown: hasTables, read: readHits },
+  { id: 'hits', group: 'server', title: 'Ids read that have a row', format: percent, isShown: hasTables, read: readHits },
   {
-    id: 'tasks', title: 'Tasks of the server\'s threads',
+    id: 'tasks', group: 'server', title: 'Tasks of the server\'s threads',
     read: (series, begin, state) => ofFirst(state, readTasks(series, begin)),
   },
   {
-    id: 'sync', title: 'Time of single syncs of the journal', format: seconds, log: true, isShown: (state) => state.journal,
+    id: 'sync', group: 'server', title: 'Time of single syncs of the journal', format: seconds, log: true, isShown: (state) => state.journal,
     read: (series, begin, state) => ofFirst(state, readTimes(series, begin, 'sync', 'no sync yet')),
   },
   {
-    id: 'members', title: 'Workers that take part',
+    id: 'members', group: 'learning', title: 'Workers that take part',
     read: (series, begin, state) => ({
       lines: [line('workers', 0)], data: [series.column('workers', begin)],
       note: `${state.workers} now, ${state.expected_workers} expected at first`,
@@ -196,19 +204,19 @@ function limited(values, name, limit) {
   return { lines: [line(name, 0), line('limit', 1)], data: [values, values.map(() => limit)], note };
 }
 
-function readLoss(series, begin) {
+function readLoss(series, begin, state, axis, log) {
+  const shown = log ? positive : spanned;
   const mean = series.column('loss', begin);
   const lines = [line('mean', 5, 1), line('smoothed', 0, 2.5)];
-  const data = [spanned(mean), smoothed(mean)];
+  const data = [shown(mean), log ? positive(smoothed(mean)) : smoothed(mean)];
   const named = series.lanes.filter((lane) => lane.losses.some((loss) => loss !== null));
   if (named.length > 1) {
     named.slice(0, 8).forEach((lane, i) => {
       lines.push(line(lane.name, i + 1, 1));
-      data.push(spanned(lane.losses.slice(begin)));
+      data.push(shown(lane.losses.slice(begin)));
     });
   }
-  const last = data[1].findLast((value) => value !== null);
-  return { lines, data, note: last === undefined ? 'no worker has reported one' : `smoothed ${number(last)}` };
+  return { lines, data, note: state.loss === null ? 'no worker has reported one' : `${number(state.loss)}, the mean of the latest steps` };
 }
 
 // A chart draws a line across what is undefined, and none across null.

@@ -6,6 +6,7 @@ import { clock, number } from '/panels.js';
 
 const { Dygraph } = globalThis;
 const HEIGHT = 190;
+const TALL = 300;
 const MARK_WIDTH = 10; // room of a letter
 const TIME_WIDTH = 70; // room of a time of day
 const DAY = 86400;
@@ -25,10 +26,11 @@ function broken(columns, gaps) {
 }
 
 class Chart {
-  constructor(parent, kind) {
+  constructor(kind) {
+    const parent = document.getElementById(`charts-${kind.group ?? 'first'}`);
     this.kind = kind;
     this.root = document.createElement('section');
-    this.root.className = 'panel';
+    this.root.className = kind.tall ? 'panel chart tall' : 'panel chart';
     this.root.id = `chart-${kind.id}`;
     const title = document.createElement('h2');
     title.textContent = `${kind.title} `;
@@ -48,19 +50,21 @@ class Chart {
     parent.append(this.root);
   }
 
-  draw(series, begin, axis, state) {
+  // Not while its group is closed, where it has no room.
+  draw(series, begin, axis, log, state) {
     const kind = this.kind;
     this.root.hidden = kind.isShown !== undefined && !kind.isShown(state, series);
-    if (this.root.hidden) return;
+    if (this.root.hidden || this.root.closest('details:not([open])')) return;
     const by = kind.byStep ? axis : 'time';
-    const { lines, data, note, at } = kind.read(series, begin, state, by);
+    this.log = kind.log || (kind.mayLog && log);
+    const { lines, data, note, at } = kind.read(series, begin, state, by, this.log);
     this.note.textContent = note ?? '';
     this.drawing.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
     this.data = at ? [at, ...data] : broken([series.column(by, begin), ...data], series.gaps(begin));
     this.names = lines.map((one) => one.name);
     this.events = series.events;
     this.by = by;
-    const key = `${by} ${lines.map((one) => one.label).join('|')}`;
+    const key = `${by} ${this.log} ${lines.map((one) => one.label).join('|')}`;
     if (this.plot && this.key === key) {
       this.plot.updateOptions(this.shape());
     } else {
@@ -79,7 +83,7 @@ class Chart {
       file: rowsOf(this.data),
       dateWindow: windowOf(places),
       drawPoints: 8 * places.length < this.place.clientWidth,
-      axes: { y: { valueRange: (this.kind.log ? decadesOf : rangeOf)(values) } },
+      axes: { y: { valueRange: (this.log ? decadesOf : rangeOf)(values) } },
     };
   }
 
@@ -89,7 +93,7 @@ class Chart {
     const axis = { axisLineColor: color('grid'), gridLineColor: color('grid'), axisLabelFontSize: 12, drawGrid: true };
     const y = { ...axis, axisLabelWidth: 58, pixelsPerLabel: 30, axisLabelFormatter: (value) => format(value) };
     const x = { ...axis, axisLabelWidth: TIME_WIDTH, axisLabelFormatter: (value) => number(value) };
-    if (this.kind.log) Object.assign(y, { ticker: decadeTicks, logscale: true });
+    if (this.log) Object.assign(y, { ticker: decadeTicks, logscale: true });
     if (this.by === 'time') x.ticker = timeTicks;
     const { axes, ...shape } = this.shape();
     return {
@@ -97,7 +101,7 @@ class Chart {
       labels: [this.by, ...lines.map((_, i) => `${i}`)],
       series: Object.fromEntries(lines.map((one, i) => [`${i}`, { color: one.stroke, strokePattern: one.dash.length > 0 ? one.dash : null, strokeWidth: one.width, ...one.points }])),
       axes: { x, y: { ...y, ...axes.y } },
-      width: this.width(), height: HEIGHT,
+      width: this.width(), height: this.height(),
       rightGap: 26, // half a time of day
       xAxisHeight: 34,
       connectSeparatedPoints: true,
@@ -141,13 +145,17 @@ class Chart {
     }));
   }
 
+  height() {
+    return this.kind.tall ? TALL : HEIGHT;
+  }
+
   width() {
     return Math.max(200, this.drawing.clientWidth);
   }
 
   resize() {
-    if (!this.plot || this.root.hidden || this.plot.size().width === this.width()) return;
-    this.plot.resize(this.width(), HEIGHT);
+    if (!this.plot || this.drawing.clientWidth === 0 || this.plot.size().width === this.width()) return;
+    this.plot.resize(this.width(), this.height());
     this.showMarks();
   }
 
@@ -208,14 +216,18 @@ export function placesOf(from, to, step) {
   return places;
 }
 
-// The time of day at each place of an axis, and below the first of each day its date. Places within one second share a
-// text.
+function dayOf(time) {
+  return new Date(time * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
+}
+
+// The time of day at each place of an axis, and below the first of each other day its date. Places within one second share
+// a text.
 function timesOf(places, step) {
-  let day = '';
+  let day = dayOf(Date.now() / 1000); // needs no date
   let before = '';
   return places.map((time) => {
     const text = step < 60 ? clock(time) : clock(time, { hour: '2-digit', minute: '2-digit' });
-    const date = new Date(time * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
+    const date = dayOf(time);
     const begins = date !== day;
     const repeats = text === before;
     day = date;
@@ -256,15 +268,15 @@ function decadesOf(lines) {
 }
 
 export class Charts {
-  constructor(parent) {
-    this.charts = CHARTS.map((kind) => new Chart(parent, kind));
+  constructor() {
+    this.charts = CHARTS.map((kind) => new Chart(kind));
     // A chart also changes its width when another one comes or goes.
     const observer = new ResizeObserver(() => this.charts.forEach((chart) => chart.resize()));
     for (const chart of this.charts) observer.observe(chart.drawing);
   }
 
-  draw(series, begin, axis, state) {
-    for (const chart of this.charts) chart.draw(series, begin, axis, state);
+  draw(series, begin, axis, log, state) {
+    for (const chart of this.charts) chart.draw(series, begin, axis, log, state);
   }
 
   // What the charts that are there show, by their ids.

@@ -2,14 +2,14 @@
 
 import { MARKS, marked } from '/series.js';
 
-export const STATES = { c: 'computes', p: 'pushes', u: 'pulls', w: 'waits', l: 'lost', ' ': '' };
-export const COUNTED = { c: 'computing', p: 'pushing', u: 'pulling', w: 'waiting', l: 'lost' };
+export const STATES = { c: 'computes', p: 'pushes', u: 'pulls', w: 'waits', l: 'lost', s: 'stalled', ' ': '' };
+export const COUNTED = { c: 'computing', p: 'pushing', u: 'pulling', w: 'waiting', l: 'lost', s: 'stalled' };
 const KEY = {
-  c: 'computes, or was not heard of since', p: 'its push arrives', u: 'parameters are sent to it', w: 'waits for the step',
-  l: 'its connection is lost',
+  c: 'computes', p: 'its push arrives', u: 'parameters are sent to it', w: 'waits for the step',
+  l: 'its connection is lost', s: 'no gradient for far longer than usual',
 };
-const HEIGHTS = { c: 1, p: 0.7, u: 0.5, w: 0.3, l: 0.15 };
-const COLORS = { c: 'c0', p: 'c2', u: 'c1', w: 'c5', l: 'bad' };
+const HEIGHTS = { c: 1, p: 0.7, u: 0.5, w: 0.3, l: 0.15, s: 0.4 };
+const COLORS = { c: 'c0', p: 'c2', u: 'c1', w: 'c5', l: 'bad', s: 'warn' };
 const FROM_ABOVE = 'u'; // it hangs, because its bytes come from the server
 const at = (id) => document.getElementById(id);
 

@@ -58,6 +58,7 @@ export class Operator {
     button.type = 'button';
     button.id = `do-${name}`;
     button.textContent = `${action.title}…`;
+    button.className = action.grave ? 'grave' : '';
     button.addEventListener('click', () => this.open(action));
     at('actions').append(button);
   }
@@ -66,7 +67,7 @@ export class Operator {
   async look() {
     const { key, needs_token: needsToken } = await (await this.ask('/api/operator')).json();
     this.key = key;
-    at('actions').hidden = key === '';
+    at('menu').hidden = key === '';
     at('unlock').hidden = !needsToken;
   }
 

@@ -12,7 +12,7 @@ const SILENCE_MS = 8000; // events come once a second
 const at = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`).value;
 
-const charts = new Charts(at('charts'));
+const charts = new Charts();
 let token = '';
 let series = null;
 let state = null;
@@ -46,8 +46,9 @@ async function login() {
   if (!at('unlock').hidden) {
     askForToken();
     at('token').focus();
-  } else if (!at('actions').hidden) {
+  } else if (!at('menu').hidden) {
     at('login').hidden = true;
+    at('menu').open = true;
     at('actions').firstElementChild.focus();
   }
 }
@@ -58,7 +59,7 @@ function draw() {
   const begin = series.begin(Number(chosen('span')));
   showState(state, series);
   showLanes(series, begin, color);
-  charts.draw(series, begin, chosen('axis'), state);
+  charts.draw(series, begin, chosen('axis'), at('log').checked, state);
 }
 
 function drawSoon() {
@@ -137,6 +138,10 @@ at('token').addEventListener('keydown', (event) => { if (event.key === 'Enter') 
 at('unlock-button').addEventListener('click', () => { askForToken(); at('token').focus(); });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { charts.repaint(); drawSoon(); });
 addEventListener('resize', drawSoon);
+for (const group of document.querySelectorAll('.group')) {
+  group.open = location.hash === '#all'; // a link to the whole page
+  group.addEventListener('toggle', drawSoon);
+}
 // The tests read what is drawn.
 globalThis.sluicePage = { get series() { return series; }, get state() { return state; }, get charts() { return charts.shown(); } };
 run();

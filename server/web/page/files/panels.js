@@ -1,6 +1,7 @@
 // The parts of the page that are no charts. What comes from the server is text, never markup.
 
 import { COUNTED, STATES } from '/lanes.js';
+import { MARKS } from '/series.js';
 
 const PUSHES = ['received', 'accepted', 'stale', 'skipped', 'duplicate', 'rejected', 'aborted', 'in_progress'];
 const at = (id) => document.getElementById(id);
@@ -63,17 +64,26 @@ function rateOf(state) {
   return state.tensors > 0 ? 'of the workers' : '–';
 }
 
-function showHead(state) {
+// The verdicts with which nothing is wrong.
+const CALM = ['fine', 'finished', 'waiting', 'ending'];
+
+function showHead(state, series) {
   at('job').textContent = state.job;
-  const phase = state.going_down ? 'going down' : state.phase;
-  at('phase').textContent = state.diverged ? `diverged, ${phase}` : phase;
-  document.title = `${phase} · step ${state.step} · Sluice`;
+  const [word, sentence] = at('verdict').children;
+  word.textContent = state.verdict.kind;
+  sentence.textContent = state.verdict.text;
+  at('verdict').className = CALM.includes(state.verdict.kind) ? state.verdict.kind : state.verdict.grave ? 'bad' : 'warn';
+  document.title = `${state.verdict.kind} · step ${state.step} · Sluice`;
   fill(at('facts'), [
-    ['step', state.step],
+    ['loss', number(state.loss)],
+    ['step', state.total_steps > 0 ? `${state.step} of ${state.total_steps}` : state.step],
+    ...(state.total_steps > state.step && state.row.steps_per_second > 0 ?
+      [['time left', duration((state.total_steps - state.step) / state.row.steps_per_second)]] : []),
     ['steps/s', number(state.row.steps_per_second)],
-    ['workers', state.phase === 'waiting for workers' ? `${state.workers} of ${state.expected_workers}` : state.workers],
-    ['mode', state.mode],
+    ...(state.samples > 0 ? [['samples/s', many(Math.round(series.rate('samples', Math.max(0, series.times.length - 1)).at(-1) ?? 0))]] : []),
+    ['workers', state.workers < state.expected_workers ? `${state.workers} of ${state.expected_workers}` : state.workers],
     ['learning rate', rateOf(state)],
+    ['mode', state.mode],
     ['running for', duration(state.uptime)],
     ...Object.entries(state.results).map(([name, value]) => [name, number(value)]),
     ...measured(state),
@@ -99,9 +109,11 @@ function showAwaited(state) {
   if (waits) at('awaited').textContent = `Step ${state.step} has waited ${duration(step.waiting)} for ${names.join(', ')}.`;
 }
 
+// But for the one that the verdict tells.
 function showWarnings(state) {
-  at('warnings').hidden = state.warnings.length === 0;
-  at('warnings').replaceChildren(...state.warnings.map((warning) => {
+  const warnings = state.warnings.filter((warning) => warning.text !== state.verdict.text);
+  at('warnings').hidden = warnings.length === 0;
+  at('warnings').replaceChildren(...warnings.map((warning) => {
     const item = document.createElement('li');
     item.textContent = `Warning since step ${warning.since}` +
       `${warning.over === null ? '' : `, over at step ${warning.over}`}: ${warning.text}`;
@@ -125,8 +137,8 @@ function showWorkers(state) {
   at('workers').replaceChildren(...state.table.map((worker) => {
     const row = document.createElement('tr');
     const awaited = worker.awaited && waits;
-    row.className = awaited ? 'awaited' : '';
-    row.append(...[worker.name, (awaited ? 'awaited, ' : '') + STATES[worker.activity], worker.lag, worker.accepted,
+    row.className = awaited || worker.activity === 's' ? 'awaited' : '';
+    row.append(...[worker.name, (awaited ? 'awaited, ' : '') + STATES[worker.activity], worker.host, worker.lag, worker.accepted,
       worker.stale, worker.loss === 0 ? '–' : number(worker.loss), worker.since_push < 0 ? '–' : `${duration(worker.since_push)} ago`].map(cell));
     return row;
   }));
@@ -253,6 +265,7 @@ function encoded(way, state) {
 }
 
 function showEvents(series) {
+  at('event-key').textContent = `Letters in the charts: ${Object.entries(MARKS).map(([kind, letter]) => `${letter} ${kind}`).join(', ')}`;
   at('events').replaceChildren(...series.events.slice(-60).reverse().map((event) => {
     const item = document.createElement('li');
     const time = document.createElement('time');
@@ -265,7 +278,7 @@ function showEvents(series) {
 }
 
 export function showState(state, series) {
-  showHead(state);
+  showHead(state, series);
   showAwaited(state);
   showWarnings(state);
   showWorkers(state);

@@ -2,7 +2,7 @@
 
 const KEPT = 4000; // rows in this page
 
-// The letters of events on time axes.
+// The letters of events on time axes, by the events' kinds.
 export const MARKS = { joined: '+', left: '−', lost: '?', evicted: '×', policy: 'P', rate: 'R', checkpoint: 'C', warning: '!', server: 'S' };
 
 // In the order in which they get room: checkpoints, which are many, come last.
@@ -111,15 +111,15 @@ function keyOf(event) {
   return `${event.time} ${event.kind} ${event.text}`;
 }
 
-// The exponential moving average with a weight of a tenth for each new value; of the first ten values, their mean. Else
-// the first one, which is the worst, would count for most of the first minute.
+// The exponential moving average with a weight of a quarter for each new value; of the first four values, their mean. Else
+// the first one, which is the worst, would count for long.
 export function smoothed(values) {
   let average = null;
   let count = 0;
   return values.map((value) => {
     if (value !== null) {
       count += 1;
-      average = (average ?? 0) + (value - (average ?? 0)) / Math.min(count, 10);
+      average = (average ?? 0) + (value - (average ?? 0)) / Math.min(count, 4);
     }
     return average;
   });

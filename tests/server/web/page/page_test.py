@@ -298,7 +298,7 @@ class BrowsedPageTest(PageTest):
             self.skipTest("Chromium, Node or what drives the browser is missing: `tools/setup page` installs them")
 
     def browse(self, **task):
-        ended = subprocess.run(["node", os.path.join(HERE, "browse.js"), json.dumps({"url": self.url, **task})],
+        ended = subprocess.run(["node", os.path.join(HERE, "browse.js"), json.dumps({"url": f"{self.url}#all", **task})],
                                env={**os.environ, "NODE_PATH": DRIVER, "HOME": self.folder}, timeout=2 * PATIENCE,
                                capture_output=True, text=True, check=False)
         self.assertEqual(ended.returncode, 0, ended.stderr)
@@ -318,12 +318,15 @@ class BrowserTest(BrowsedPageTest):
         self.assertEqual(seen["empty"], [0] * 5)
         self.assertEqual(page["images"], 0)
         self.assertIn(EVIL, page["text"])
-        self.assertEqual(page["charts"], 13)
+        self.assertEqual(page["charts"], 14)
         self.assertEqual(page["unnamed"], 0)
         columns = {name: values[-1] for name, values in page["columns"].items()}
         self.assertEqual(columns["step"], truth.step)
         self.assertEqual(columns["accepted"], truth.pushes.accepted)
         self.assertEqual(columns["stale"], truth.pushes.stale)
+        self.assertEqual(columns["samples"], truth.samples)
+        self.assertEqual(page["state"]["verdict"], {"kind": "finished", "text": truth.verdict.text, "grave": False})
+        self.assertIn(truth.verdict.text, page["text"])
         self.assertEqual(columns["wire_bytes_received"], truth.wire_bytes_received)
         self.assertEqual(page["state"]["learning_rate"], truth.learning_rate)
         self.assertTrue(any(loss for loss in page["columns"]["loss"]), page["columns"]["loss"])
@@ -374,7 +377,7 @@ class BrowserTest(BrowsedPageTest):
         self.work("--max-steps=3", "--name=a", changes=self.held_at(batch=3))
         self.await_page(lambda state: state["step"] == 2)
         self.report(1, {"test accuracy": 0.75})
-        seen = self.browse(until="Object.keys(sluicePage.charts).length === 15", narrow=True)
+        seen = self.browse(until="Object.keys(sluicePage.charts).length === 16", narrow=True)
         self.assertEqual(seen["empty"], [0] * 5)
         self.let_go()
 
@@ -392,7 +395,7 @@ class BrowserTest(BrowsedPageTest):
         self.train("a", steps=20)
         effect = "From the next step on, the learning rate is 0.5 times the factor of the schedule. Now it is 0.125 times 0.25."
         seen = self.browse(until=NOBODY_LEFT, acts=[
-            {"await": "!document.getElementById('actions').hidden"}, {"press": "Tab"}, {"press": "Tab"},
+            {"await": "!document.getElementById('menu').hidden"}, {"press": "Tab"}, {"press": "Enter"}, {"press": "Tab"}, {"press": "Tab"},
             {"await": "document.activeElement.id === 'do-rate'"}, {"press": "Enter"}, {"type": "0.5"},
             {"await": f"document.getElementById('effect').textContent === '{effect}'"}, {"press": "Enter"},
             {"await": "document.getElementById('outcome').textContent === 'The learning rate is 0.5 from step 20 on.'"},
@@ -498,7 +501,7 @@ class BrowserTest(BrowsedPageTest):
             self.report(step, {"test accuracy": accuracy})
             self.await_page(lambda state, reports=reports: state["measured"] and state["measured"]["step"] == 3 - reports
                             and state["row"]["measured_step"] == 3 - reports)
-        by_step = [{"await": "!document.getElementById('actions').hidden"}, *[{"press": "Tab"}] * 5,
+        by_step = [{"await": "!document.getElementById('menu').hidden"}, *[{"press": "Tab"}] * 2,
                    {"await": "document.activeElement.name === 'span'"}, {"press": "Tab"}, {"press": "ArrowRight"},
                    {"await": "document.activeElement.value === 'step'"},
                    {"await": "sluicePage.charts.accuracy.x.length === 2"}]
@@ -522,7 +525,7 @@ class BrowserTest(BrowsedPageTest):
         page = self.browse(until="state.row_tables.count === 2 && state.row_tables.first[0].reads >= 2000", narrow=True, read="""({
           tables: sluicePage.state.row_tables.first, images: document.images.length,
           columns: sluicePage.series.columns, drawn: sluicePage.charts,
-          notes: Object.fromEntries([...document.querySelectorAll('#charts section')].map((one) => [one.id, one.querySelector('small').innerText])),
+          notes: Object.fromEntries([...document.querySelectorAll('.chart')].map((one) => [one.id, one.querySelector('small').innerText])),
           cells: [...document.querySelectorAll('#row-table-rows tr')].map((row) => [...row.cells].map((one) => one.innerText)),
         })""")
         self.assertEqual((page["said"], page["wide"], page["read"]["images"]), ([], [0] * 5, 0))
@@ -558,7 +561,7 @@ class BrowserTest(BrowsedPageTest):
         def says(name, text):
             return {"await": f"document.getElementById('{name}').textContent.includes({json.dumps(text)})"}
 
-        login = [{"await": "!document.getElementById('unlock').hidden && document.getElementById('actions').hidden"},
+        login = [{"await": "!document.getElementById('unlock').hidden && document.getElementById('menu').hidden"},
                  {"press": "Tab"}, focused("unlock-button"), {"press": "Enter"}, focused("token"),
                  {"type": "wrong"}, {"press": "Enter"}, says("wrong", "The server has another token."),
                  {"type": "open sesame"}, {"press": "Enter"}, focused("do-checkpoint")]
@@ -583,8 +586,8 @@ class BrowserTest(BrowsedPageTest):
 
         first, save = does("checkpoint", saved)
         last, drain = does("drain", ended)
-        seen = self.browse(until=NOBODY_LEFT, acts=[{"await": "!document.getElementById('actions').hidden"},
-                                                    *first, *save, {"press": "Tab"}, {"press": "Tab"}, *last, *drain])
+        seen = self.browse(until=NOBODY_LEFT, acts=[{"await": "!document.getElementById('menu').hidden"},
+                                                    {"press": "Tab"}, {"press": "Enter"}, *first, *save, {"press": "Tab"}, {"press": "Tab"}, *last, *drain])
         self.assertEqual(self.server.end()[0], 0)
         self.assertEqual([line for line in seen["said"] if "ERR_" not in line], [])
 
@@ -596,7 +599,8 @@ class BrowserTest(BrowsedPageTest):
         can = {"await": f"{buttons}.every((one) => !one.disabled) && document.getElementById('impossible').hidden"}
         cannot = {"await": f"{buttons}.every((one) => one.disabled) && "
                            f"document.getElementById('impossible').innerText === '{why}'"}
-        acts = [{"await": "!document.getElementById('actions').hidden"}, can, {"press": "Tab"}, {"press": "Enter"},
+        acts = [{"await": "!document.getElementById('menu').hidden"}, can, {"press": "Tab"}, {"press": "Enter"}, {"press": "Tab"},
+                {"press": "Enter"},
                 {"await": "document.getElementById('dialog').open"}, {"touch": shown}, cannot,
                 {"await": f"document.getElementById('effect').textContent === '{why}'"},
                 {"await": "document.getElementById('confirm').disabled"}, {"press": "Escape"}, {"touch": shown}, can]

@@ -18,7 +18,7 @@ ELEMENTS = 1 << 22  # 16 MiB: far more than gRPC sends to somebody who does not 
 WHAT_SERVERS_SHOW = """({
   state: sluicePage.state,
   drawn: sluicePage.charts,
-  notes: Object.fromEntries([...document.querySelectorAll('#charts section')].map((one) => [one.id, one.querySelector('small').innerText])),
+  notes: Object.fromEntries([...document.querySelectorAll('.chart')].map((one) => [one.id, one.querySelector('small').innerText])),
   rows: [...document.querySelectorAll('#server-rows tr')].map((row) => [...row.cells].map((one) => one.innerText)),
   pairs: Object.fromEntries([...document.querySelectorAll('.pairs div')].map((row) => [...row.children].map((one) => one.textContent))),
 })"""
