@@ -37,6 +37,43 @@ std::string SecondsText(const google::protobuf::Duration& duration) {
   return absl::StrFormat("%.4f s", Seconds(duration));
 }
 
+// Of the time from the initial parameters to the latest step.
+void AddSpeed(const v1::ServerState& state, Rows* rows) {
+  rows->push_back({"time per step", SecondsText(state.mean_step_time())});
+  rows->push_back({"longest wait for a step", SecondsText(state.longest_wait())});
+  const double trained = Seconds(state.since_initialized()) - Seconds(state.since_last_step());
+  if (state.samples() == 0 || trained <= 0) return;
+  const double rate = static_cast<double>(state.samples()) / trained;
+  rows->push_back({"samples per second", absl::StrFormat("%.0f", rate)});
+}
+
+// Without what has not occurred. A server that was started again counts anew.
+void AddPushes(const v1::ServerState& state, Rows* rows) {
+  const v1::PushCounters& pushes = state.pushes();
+  rows->push_back({"pushes received", absl::StrCat(pushes.received())});
+  for (const auto& [disposition, count] : Dispositions(pushes)) {
+    if (count > 0) rows->push_back({absl::StrCat("  ", disposition), absl::StrCat(count)});
+  }
+  if (pushes.in_progress() > 0) {
+    rows->push_back({"  in progress", absl::StrCat(pushes.in_progress())});
+  }
+  if (state.staleness().mean() > 0) {
+    rows->push_back({"mean staleness", absl::StrFormat("%.2f", state.staleness().mean())});
+  }
+}
+
+void AddTraffic(const v1::ServerState& state, Rows* rows) {
+  const bool knows_wire = state.servers() == 1;
+  const auto add = [&](const std::string& way, uint64_t bytes, const char* on_wire, uint64_t wire) {
+    if (bytes == 0) return;
+    rows->push_back({way, Megabytes(bytes)});
+    if (knows_wire) rows->push_back({on_wire, Megabytes(wire)});
+  };
+  add("received from workers", state.bytes_received(), "  received on the wire",
+      state.wire_bytes_received());
+  add("sent to workers", state.bytes_sent(), "  sent on the wire", state.wire_bytes_sent());
+}
+
 std::string Warnings(const v1::ServerState& state) {
   std::string lines;
   for (const v1::TrainingWarning& warning : state.warnings()) {
@@ -51,30 +88,25 @@ std::string Warnings(const v1::ServerState& state) {
 
 std::string ClosingTable(const v1::ServerState& state, const Results& results,
                          absl::optional<uint32_t> crc) {
-  const v1::PushCounters& pushes = state.pushes();
-  Rows rows = {{"steps", absl::StrCat(state.step())},
-               {"pushes received", absl::StrCat(pushes.received())}};
-  for (const auto& [disposition, count] : Dispositions(pushes)) {
-    rows.push_back({absl::StrCat("  ", disposition), absl::StrCat(count)});
-  }
-  if (pushes.in_progress() > 0) {
-    rows.push_back({"  in progress", absl::StrCat(pushes.in_progress())});
-  }
-  rows.push_back({"mean staleness", absl::StrFormat("%.2f", state.staleness().mean())});
-  rows.push_back({"received from workers", Megabytes(state.bytes_received())});
-  const bool knows_wire = state.servers() == 1;
-  if (knows_wire) {
-    rows.push_back({"  received on the wire", Megabytes(state.wire_bytes_received())});
-  }
-  rows.push_back({"sent to workers", Megabytes(state.bytes_sent())});
-  if (knows_wire) rows.push_back({"  sent on the wire", Megabytes(state.wire_bytes_sent())});
-  rows.push_back({"time per step", SecondsText(state.mean_step_time())});
-  rows.push_back({"longest wait for a step", SecondsText(state.longest_wait())});
+  Rows rows;
   for (const auto& result : results) {
     rows.push_back({absl::Utf8SafeCEscape(result.first), absl::StrFormat("%.4f", result.second)});
   }
+  if (state.has_loss()) rows.push_back({"loss", absl::StrFormat("%.4f", state.loss())});
+  rows.push_back({"steps", absl::StrCat(state.step())});
+  if (state.has_mean_step_time()) AddSpeed(state, &rows);
+  if (state.has_last_checkpoint()) {
+    rows.push_back({"checkpoint of step", absl::StrCat(state.last_checkpoint().step())});
+  }
   if (crc.has_value()) rows.push_back({"parameters' CRC-32", absl::StrFormat("%08x", *crc)});
-  return absl::StrCat("Sluice job ", state.job_id(), "\n", Render(rows), Warnings(state));
+  AddPushes(state, &rows);
+  AddTraffic(state, &rows);
+  const std::string since =
+      state.incarnation() > 1
+          ? absl::StrCat(" (numbers since server process ", state.incarnation(), " has gone on)")
+          : "";
+  return absl::StrCat("Sluice job ", state.job_id(), ": ", state.verdict().text(), since, "\n",
+                      Render(rows), Warnings(state));
 }
 
 std::string ClosingLine(const std::string& model, const v1::ServerState& state,

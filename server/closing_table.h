@@ -12,11 +12,12 @@
 
 namespace sluice {
 
-// Steps, pushes by disposition, megabytes moved, seconds per step, the results that workers
-// reported, and the CRC-32 (zlib's) of the final parameters' bytes, if it is known. Two runs with
-// the same CRC-32 ended with the same bits. With several servers, the first one does not know what
-// all of them moved on the wire. Then the warnings about training, one in a line. Returns several
-// lines, each with its line end.
+// The verdict, the results that workers reported, loss, steps, speed, the newest checkpoint, the
+// CRC-32 (zlib's) of the final parameters' bytes, if it is known, pushes by disposition, and
+// megabytes moved. Two runs with the same CRC-32 ended with the same bits. Rows of what did not
+// occur are left out. With several servers, the first one does not know what all of them moved on
+// the wire. Then the warnings about training, one in a line. Returns several lines, each with its
+// line end.
 std::string ClosingTable(const v1::ServerState& state, const Results& results,
                          absl::optional<uint32_t> crc);
 

@@ -499,7 +499,10 @@ std::string Server::ClosingTable() const {
   const ShardStatus state = shard().Describe();
   const std::string named = named_ == nullptr ? "" : named_->ClosingLines();
   if (OnlyNamedTrain()) return absl::StrCat("Sluice job ", state.job_id, "\n", named);
-  return absl::StrCat(sluice::ClosingTable(ToProto(state), shard().results(), crc_), named);
+  return absl::StrCat(
+      sluice::ClosingTable(ToProto(state, incarnation_->shard(), incarnation_->durable()),
+                           shard().results(), crc_),
+      named);
 }
 
 }  // namespace sluice
