@@ -18,6 +18,11 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+sys.dont_write_bytecode = True
+sys.path.append(os.path.join(HERE, "..", "testing"))
+# pylint: disable=wrong-import-position
+import broken_links  # noqa: E402
+
 PACKAGES = SUITE = ""
 MOST_SECONDS = 120  # from `apt-get install` to the end of five steps
 LAUNCH = ("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENBLAS_NUM_THREADS=1 "
@@ -107,6 +112,14 @@ class PackageTest(unittest.TestCase):
     def test_2_alerts_and_the_dashboard_are_installed(self):
         files = self.run_inside("dpkg-deb -c /packages/sluice_*.deb | grep -o 'usr/share/sluice/.*[^/]$'").split()
         self.assertEqual(files, ["usr/share/sluice/metrics/alerts.yml", "usr/share/sluice/metrics/grafana.json"])
+
+    def test_2_the_guides_lead_to_each_other_and_the_programs_suggest_them(self):
+        self.run_inside("dpkg-deb -x /packages/sluice-doc_*.deb /doc && dpkg-deb -f /packages/sluice_*.deb Suggests | "
+                        "grep -w sluice-doc")
+        pages = self.root + "/doc/usr/share/doc/sluice"
+        for name in ("README.md", "worker/guides/python.md", "worker/python/examples/ddp.py", "worker/examples/numpy/worker.py"):
+            self.assertTrue(os.path.exists(f"{pages}/{name}"), name)
+        self.assertEqual(broken_links.broken_links(pages), [])
 
     def test_2_flags_come_from_the_environment(self):
         # Each Debian has another version of the library that reads flags.
