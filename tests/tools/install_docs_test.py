@@ -2,6 +2,7 @@
 """The pages and examples that tools/packaging/install_docs.py copies for machines without this tree."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,16 @@ class InstallDocsTest(unittest.TestCase):
         sources = {file for file in self.install(TREE) if file.endswith((".cc", ".h", ".bazel", ".bzl"))}
         folders = {os.path.dirname(file) for file in sources}
         self.assertEqual(folders, {"tests/tools/package/torch", "worker/torch/examples"})
+
+    def test_pages_name_programs_as_the_packages_install_them(self):
+        of_a_checkout = re.compile(r"bazel-bin/[\w/]*/(sluice_server|sluice_train|sluice_evaluate|sluicectl)\b")
+        naming = set()
+        for page in self.install(TREE):
+            if page.endswith(".md") and "/figures/" not in page:
+                with open(os.path.join(self.folder, page), encoding="utf-8") as file:
+                    naming |= {page} if of_a_checkout.search(file.read()) else set()
+        # The first page and the guide have both ways; the last one is about a checkout.
+        self.assertEqual(naming - {"README.md", "worker/guides/cpp.md", "tools/README.md"}, set())
 
     def test_a_link_to_what_is_not_there_becomes_its_path(self):
         tree = os.path.join(os.path.dirname(self.folder), "tree")
