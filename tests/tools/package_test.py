@@ -105,9 +105,10 @@ class PackageTest(unittest.TestCase):
         self.run_inside("apt-get -q -y install man-db bash-completion")
         # A minimal Debian leaves manual pages out.
         self.run_inside("rm -f /etc/dpkg/dpkg.cfg.d/docker; cd /tmp && dpkg-deb -x /packages/sluice_*.deb files")
-        page = self.run_inside("man --warnings -l /tmp/files/usr/share/man/man1/sluice_server.1.gz")
-        self.assertIn("parameter server", page)
-        self.assertNotIn("warning", page)
+        pages = self.run_inside("cd /tmp/files/usr/share/man/man1; for page in *; do man --warnings -l $page; done")
+        for said in ("parameter server", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES"):
+            self.assertIn(said, pages)
+        self.assertNotIn("warning: ", pages)
 
     def test_2_alerts_and_the_dashboard_are_installed(self):
         files = self.run_inside("dpkg-deb -c /packages/sluice_*.deb | grep -o 'usr/share/sluice/.*[^/]$'").split()
@@ -120,6 +121,14 @@ class PackageTest(unittest.TestCase):
         for name in ("README.md", "worker/guides/python.md", "worker/python/examples/ddp.py", "worker/examples/numpy/worker.py"):
             self.assertTrue(os.path.exists(f"{pages}/{name}"), name)
         self.assertEqual(broken_links.broken_links(pages), [])
+
+    def test_2_the_maintainer_is_who_the_builder_names(self):
+        maintainer = self.run_inside("dpkg-deb -f /packages/sluice_*.deb Maintainer").strip()
+        name, address = os.environ.get("DEBFULLNAME"), os.environ.get("DEBEMAIL")
+        if name and address:
+            self.assertEqual(maintainer, f"{name} <{address}>")
+        else:
+            self.assertRegex(maintainer, "<.+@.+>$")
 
     def test_2_flags_come_from_the_environment(self):
         # Each Debian has another version of the library that reads flags.

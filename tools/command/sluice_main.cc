@@ -4,7 +4,7 @@
 // this process, so flags, exit codes, signals and mpirun work as without sluice. It calls itself
 // "sluice train" then.
 //
-// Exit codes: those of the program; 2 for an unknown command; 127 if the program is not there.
+// PrintHelp() says the exit codes.
 
 #include <unistd.h>
 
@@ -53,7 +53,9 @@ void PrintHelp(std::ostream& out) {
   }
   out << absl::StrFormat("  %-28s%s\n", "version", "prints the version")
       << absl::StrFormat("  %-28s%s\n", "help", "prints this, or with a command its flags")
-      << "\nsluice COMMAND --help lists the flags of a command.\n";
+      << "\nsluice COMMAND --help lists the flags of a command.\n"
+         "\nExit codes: those of the program; 2 there is no such command; 127 the program is not\n"
+         "there.\n";
 }
 
 const Command* Find(absl::string_view name) {

@@ -4,7 +4,8 @@
 Usage: describe.py PROGRAM VERSION FOLDER
 
 Writes FOLDER/NAME.1 and FOLDER/NAME, where NAME is the file name of PROGRAM. The page's date is that of
-SOURCE_DATE_EPOCH.
+SOURCE_DATE_EPOCH. What the help does not say, the manual page has from pages of this tree: exit codes, variables of
+the environment, and examples.
 """
 
 import dataclasses
@@ -16,6 +17,12 @@ import time
 
 # The name of an option has so many columns (common/base/help_text.cc). If there is not room enough, its text begins a new line.
 COLUMN = 30
+TREE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
+# Its tables have the exit codes and the variables of all programs whose help does not say them.
+TABLES = "worker/README.md"
+# Their blocks of commands are the examples of programs whose help has none.
+COMMANDS = ("tools/README.md", "tools/ctl/README.md", "worker/torch/README.md")
+EXIT_CODES = "Exit codes: "
 
 
 @dataclasses.dataclass
@@ -94,6 +101,80 @@ def help_of(program, *words):
     sys.exit(f"{' '.join([program, *words])} --help ends with {told.returncode}: {told.stderr}")
 
 
+# ---- Pages ----
+
+
+def read_page(page):
+    with open(os.path.join(TREE, page), encoding="utf-8") as file:
+        return file.read()
+
+
+def without_marks(text):
+    """A line of Markdown as plain text."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "").strip()
+
+
+def table(page, first_title):
+    """The rows of the table of a page whose first column has this title: the titles, then the others, as lists."""
+    found = re.search(rf"^\| {first_title} \|.*\n(?:\|.*\n)+", read_page(page), re.MULTILINE)
+    rows = [row.strip("|").split("|") for row in found.group().splitlines()]
+    return [rows[0], *rows[2:]]
+
+
+# ---- What a program ends with, reads and is called with ----
+
+
+def exit_codes(name, root):
+    """Of a program, as (code, text), then sentences about others: of its help, or of its column of the table."""
+    told = next((note.partition(EXIT_CODES)[2] for note in root.notes if EXIT_CODES in note), None)
+    if told is None:
+        titles, *rows = table(TABLES, "exit code")
+        column = next((i for i, title in enumerate(titles) if f"`{name}`" in title), None)
+        if column is None:
+            return [], []
+        codes = [(row[0].strip(), without_marks(row[column])) for row in rows if row[column].strip()]
+        others = [] if name == "sluice_server" else ["A rank that serves ends with the codes of sluice_server(1)."]
+        return codes, others
+    parts = [part.strip().partition(" ") for part in told.rstrip(".").split("; ")]
+    codes = [(code, text) for code, _, text in parts if code.isdigit()]
+    others = [f"{part[0].capitalize()} {part[2]}." for part in parts if not part[0].isdigit()]
+    return codes, others
+
+
+def variable_of(option):
+    return "SLUICE_" + option.flags()[-1].removeprefix("--").upper().replace("-", "_")
+
+
+def environment(name, root):
+    """How a program reads variables: sentences, and (variables, what they do) of the table."""
+    sentences = [note for note in root.notes if "SLUICE_" in note]
+    example = next((option for option in root.options() if option.value and option.names != "--config"), None)
+    if sentences and example:
+        sentences[0] += f" For example, {variable_of(example)} stands for {example.flags()[-1]}."
+    rows = table(TABLES, "variable")[1:]
+    return sentences, [(without_marks(row[0]), without_marks(row[2])) for row in rows if f"`{name}`" in row[1]]
+
+
+def examples_in(told):
+    """The lines below "Examples:" in a help."""
+    found = re.search(r"^Examples:\n((?:  \S.*\n)+)", told, re.MULTILINE)
+    return [line.strip() for line in found.group(1).splitlines()] if found else []
+
+
+def examples_on_pages(name):
+    """The commands of this program in blocks of the pages, those that say what they are for."""
+    found = []
+    for page in COMMANDS:
+        for block in re.findall(r"^```\n(.*?)^```$", read_page(page), re.MULTILINE | re.DOTALL):
+            found += [line for line in block.splitlines() if re.match(rf"{name} .*\S +# ", line)]
+    return found
+
+
+def examples_of(program):
+    told = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
+    return examples_in(told) or examples_on_pages(os.path.basename(program))
+
+
 def own_options(its):
     """The options of a command, without --help."""
     return [option for option in its.options() if option.names != "-h,--help"]
@@ -133,7 +214,32 @@ def entries(options):
         yield escaped(option.text or "\\&")
 
 
-def manual(name, version, root, commands, date):
+def closing_sections(name, root, examples):
+    codes, others = exit_codes(name, root)
+    if codes:
+        yield ".SH EXIT STATUS"
+        for sentence in others:
+            yield from (".PP", escaped(sentence))
+        for code, text in codes:
+            yield from (".TP", f"\\fB{code}\\fR", escaped(text))
+    sentences, variables = environment(name, root)
+    if sentences or variables:
+        yield ".SH ENVIRONMENT"
+        for sentence in sentences:
+            yield from (".PP", escaped(sentence))
+        for names, text in variables:
+            yield from (".TP", f"\\fB{escaped(names)}\\fR", escaped(text))
+    # Of "Something more. Exit codes: …" the codes stand above.
+    notes = [note.partition(EXIT_CODES)[0].strip() for note in root.notes if note not in sentences and "SLUICE_" not in note]
+    if any(notes):
+        yield ".SH NOTES"
+        for note in filter(None, notes):
+            yield from (".PP", escaped(note))
+    if examples:
+        yield from (".SH EXAMPLES", ".EX", *map(escaped, examples), ".EE")
+
+
+def manual(name, version, root, commands, date, examples=()):
     yield f'.TH {name.upper()} 1 "{date}" "Sluice {version}" "User Commands"'
     yield from (".SH NAME", f"{name} \\- {escaped(root.purpose[0].lower() + root.purpose[1:].rstrip('.'))}")
     yield from (".SH SYNOPSIS", f".B {escaped(root.usage)}")
@@ -157,12 +263,10 @@ def manual(name, version, root, commands, date):
         if section.title != "Options":
             yield from (f".SS {escaped(section.title)}", escaped(section.text))
         yield from entries(section.options)
-    if root.notes:
-        yield ".SH NOTES"
-        for note in root.notes:
-            yield from (".PP", escaped(note))
+    yield from closing_sections(name, root, examples)
     others = {"sluice", "sluice_server", "sluice_train", "sluice_evaluate", "sluice_doctor", "sluicectl"} - {name}
     yield from (".SH SEE ALSO", ", ".join(f"{escaped(other)}(1)" for other in sorted(others)))
+    yield from (".PP", escaped("Guides: README.md and worker/guides in /usr/share/doc/sluice (package sluice-doc)"))
 
 
 # ---- Completion ----
@@ -268,7 +372,7 @@ def main():
     root = help_of(program)
     commands = commands_of(program, root)
     date = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
-    for file, lines in ((f"{name}.1", manual(name, version, root, commands, date)),
+    for file, lines in ((f"{name}.1", manual(name, version, root, commands, date, examples_of(program))),
                         (name, completion_of_commands(name, root) if programs_of(root)
                          else completion(name, root, commands))):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
