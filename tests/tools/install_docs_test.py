@@ -25,6 +25,11 @@ def write(folder, name, text):
         file.write(text)
 
 
+def read(folder, name):
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return file.read()
+
+
 class InstallDocsTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -62,10 +67,21 @@ class InstallDocsTest(unittest.TestCase):
         naming = set()
         for page in self.install(TREE):
             if page.endswith(".md") and "/figures/" not in page:
-                with open(os.path.join(self.folder, page), encoding="utf-8") as file:
-                    naming |= {page} if of_a_checkout.search(file.read()) else set()
+                naming |= {page} if of_a_checkout.search(read(self.folder, page)) else set()
         # The first page and the guide have both ways; the last one is about a checkout.
         self.assertEqual(naming - {"README.md", "worker/guides/cpp.md", "tools/README.md"}, set())
+
+    def test_the_first_page_and_the_changes_name_the_version(self):
+        self.install(TREE)
+        version = re.search(r'kVersion\[\] = "(.*)";', read(TREE, "common/base/version.h")).group(1)
+        newest = re.search(r"^## (\S+?)(,.*)?$", read(self.folder, "tools/packaging/CHANGELOG.md"), re.MULTILINE).group(1)
+        self.assertEqual(newest, version)
+        self.assertIn(f"version {version}", read(self.folder, "README.md"))
+
+    def test_the_first_page_is_short(self):
+        lines = read(TREE, "README.md").splitlines()
+        self.assertLessEqual(len(lines), 150)
+        self.assertEqual([line for line in lines if len(line) > 160 and not line.startswith("|")], [])
 
     def test_a_link_to_what_is_not_there_becomes_its_path(self):
         tree = os.path.join(os.path.dirname(self.folder), "tree")
@@ -77,11 +93,11 @@ class InstallDocsTest(unittest.TestCase):
         for file in ("server/gate.h", "server/x.txt", "tests/README.md", "x.png", "LICENSE"):
             write(tree, file, "")
         self.assertEqual(self.install(tree), {"README.md", "worker/guides/python.md", "server/x.txt", "x.png"})
-        with open(os.path.join(self.folder, "README.md"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), "[a](worker/guides/python.md#first), `server/gate.h`, ![x](x.png), "
-                             "my *gate* (`server/gate.h`)\n`[no](link)` [mine](/usr/share/common-licenses/Apache-2.0) "
-                             "tests (`tests/README.md`) `tests/README.md` [out](https://x.org) [top](#a)\n"
-                             "```\n[code](server/gate.h)\n```\n")
+        self.assertEqual(read(self.folder, "README.md"),
+                         "[a](worker/guides/python.md#first), `server/gate.h`, ![x](x.png), "
+                         "my *gate* (`server/gate.h`)\n`[no](link)` [mine](/usr/share/common-licenses/Apache-2.0) "
+                         "tests (`tests/README.md`) `tests/README.md` [out](https://x.org) [top](#a)\n"
+                         "```\n[code](server/gate.h)\n```\n")
 
     def test_a_broken_link_is_noticed(self):
         write(self.folder, "README.md", "# One\n[a](#one) [b](#two) [c](none.txt) [d](../outside.txt) `[e](f)`\n")
