@@ -132,7 +132,7 @@ class PackageTest(unittest.TestCase):
 
     def test_2_flags_come_from_the_environment(self):
         # Each Debian has another version of the library that reads flags.
-        self.assertIn("--workers = seven (set in the environment: SLUICE_WORKERS)",
+        self.assertIn("found seven (set in the environment: SLUICE_WORKERS)",
                       self.run_inside("! SLUICE_WORKERS=seven sluice_server 2>&1"))
 
     def test_3_bash_completes_flags_and_values(self):
