@@ -67,6 +67,10 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(run().returncode, 2)
         self.assertEqual(run("help").stdout, run().stderr)
 
+    def test_the_help_tells_the_exit_codes_of_the_tests_above(self):
+        self.assertIn("Exit codes: those of the program; 2 there is no such command; 127 the program is not\nthere.\n",
+                      run("help").stdout)
+
     def test_programs_call_themselves_by_their_commands(self):
         for command in ("serve", "train", "ctl", "doctor"):
             self.assertIn(f"Usage: sluice {command} ", run(command, "--help").stdout)
