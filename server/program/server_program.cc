@@ -73,6 +73,8 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
   ServerFlags flags;
   flags.files = options.files;
   flags.transforms = options.transforms;
+  flags.on_attachments = options.on_attachments;
+  flags.program_optimizer = options.program_optimizer;
   AddServerFlags(app, flags);
   bool print_options = false;
   app.add_flag(

@@ -4,6 +4,8 @@
 #define SLUICE_SERVER_PROGRAM_SERVER_PROGRAM_H_
 
 #include "common/encoding/transforms/builtin_transforms.h"
+#include "common/protocol/attachment.h"
+#include "common/protocol/program_optimizer.h"
 #include "common/storage/file_system.h"
 
 namespace sluice {
@@ -14,6 +16,8 @@ struct ServerProgramOptions {
   FileSystem* files = &RealFileSystem();
   // The transforms of encodings: Sluice's own and those that the program adds.
   TransformRegistry transforms = BuiltinTransforms();
+  AttachmentHook on_attachments;              // see ServerOptions; null: nobody reads them
+  ProgramOptimizerFactory program_optimizer;  // null: the program brings none
 };
 
 // Runs a server until its job is over, prints its closing table, and returns the exit code, which

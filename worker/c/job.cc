@@ -18,6 +18,7 @@
 #include "common/base/error.h"
 #include "common/base/version.h"
 #include "common/launch/failure.h"
+#include "server/program/server_program.h"
 #include "worker/c/server_optimizer.h"
 #include "worker/data/sampler.h"
 #include "worker/job_flags.h"
@@ -198,6 +199,14 @@ int sluice_serve(sluice_job* job) {
   }
   const sluice::StopSignalsForThisThread forwarded;
   return job->job.Serve();
+}
+
+int sluice_run_server(int argc, char** argv) {
+  sluice::ServerProgramOptions options;
+  options.on_attachments = sluice::OptionsOfProgram().on_attachments;
+  options.program_optimizer = sluice::OptionsOfProgram().program_optimizer;
+  const sluice::StopSignalsForThisThread forwarded;
+  return sluice::RunServerProgram(argc, argv, options);
 }
 
 int sluice_speaks(const sluice_job* job) { return job->job.speaks() ? 1 : 0; }

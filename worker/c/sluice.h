@@ -106,6 +106,11 @@ SLUICE_API int sluice_is_server(const sluice_job* job);
  * the process. Only if sluice_is_server(). */
 SLUICE_API int sluice_serve(sluice_job* job);
 
+/* Serves by hand or under MPI, in place of a job: as the program sluice_server with these
+ * arguments, whose first is ignored, and with the optimizer and the reader that were set. Returns
+ * the exit code for the process. Once, from the main thread. */
+SLUICE_API int sluice_run_server(int argc, char** argv);
+
 /* Whether this worker should print its progress: worker 0 of a launch, or one started by hand. */
 SLUICE_API int sluice_speaks(const sluice_job* job);
 

@@ -165,6 +165,11 @@ def groups_of(named):
             {"params": [one for name, one in named if name.endswith("bias")], "lr": 0.002}]
 
 
+def make_lion(named):
+    """For a server by hand."""
+    return KINDS["lion"](groups_of(named))
+
+
 def schedule_of(optimizer):
     return torch.optim.lr_scheduler.OneCycleLR(optimizer, [0.02, 0.01], total_steps=220, cycle_momentum=False)
 

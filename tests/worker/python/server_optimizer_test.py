@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "testing")]
 # pylint: disable=wrong-import-position
 import recorded_tests  # noqa: E402
-from python_test import PYTHON, launch  # noqa: E402
+from python_test import PYTHON, launch, started  # noqa: E402
 
 PROGRAM = [PYTHON, os.path.join(HERE, "server_optimizer.py")]
 
@@ -37,6 +37,30 @@ class ServerOptimizerTest(unittest.TestCase):
             self.assertTrue(os.path.exists(os.path.join(folder, "died")))
         said = [re.search("^difference.*$", one, re.MULTILINE)[0] for one in (whole, killed)]
         self.assertEqual(said[0], said[1])
+
+    def test_a_server_by_hand_takes_the_function_of_a_file(self):
+        server = started([PYTHON, "-m", "sluice.server", f"{PROGRAM[1]}:make_lion", "--listen=127.0.0.1:0", "--workers=1", "--mode=async"])
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        address = next(re.search(r"listening on ([^\s,]+)", line)[1] for line in server.stderr if "listening on" in line)
+        worker = started([*PROGRAM, "equals_one_process", "lion"], SLUICE_SERVER=address)
+        said, complaints = worker.communicate(timeout=200)
+        self.assertEqual(worker.returncode, 0, complaints)
+        self.assertIn("difference 0.0 state equal", said)
+        table, log = server.communicate(timeout=200)
+        self.assertEqual(server.returncode, 0, log)
+        self.assertRegex(table, r"(?m)^  steps +200$")
+
+    def test_a_server_by_hand_says_what_it_does_not_find(self):
+        for words, text in (([], "python3 -m sluice.server FILE.py:FUNCTION"),
+                            ([f"{PROGRAM[1]}:nothing"], "has no function 'nothing'"),
+                            (["missing.py:make"], "expected FILE.py:FUNCTION with a file that exists"),
+                            ([f"{PROGRAM[1]}:make_lion", "--lissten=x"], "did you mean --listen")):
+            with self.subTest(text):
+                server = started([PYTHON, "-m", "sluice.server", *words])
+                said = server.communicate(timeout=200)
+                self.assertEqual(server.returncode, 2, said)
+                self.assertIn(text, said[1])
 
     def test_several_workers_train_with_it_in_every_mode(self):
         for mode, steps in (("sync", 20), ("backup", 20), ("bounded", 60), ("ssp", 60), ("async", 60)):

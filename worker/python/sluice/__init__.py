@@ -17,7 +17,7 @@ __path__ = extend_path(__path__, __name__)
 
 __all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job", "ModelError", "RemoteEmbedding",
            "RemoteEmbeddingBag", "RemoteError", "Round",
-           "ServerGoneError", "follow", "load_checkpoint", "load_table", "start"]
+           "ServerGoneError", "follow", "load_checkpoint", "load_table", "run_server", "start"]
 
 if TYPE_CHECKING:
     from sluice.checkpoint import load_checkpoint, load_table
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from sluice.job import Job, start
     from sluice.optimizer import DistributedOptimizer
     from sluice.sampler import DistributedSampler
+    from sluice.server import run_server
 
 _MODULES = {"DistributedOptimizer": "optimizer", "Round": "client", "DistributedSampler": "sampler",
             "RemoteEmbedding": "embedding", "RemoteEmbeddingBag": "embedding", "follow": "follower",
-            "load_checkpoint": "checkpoint", "load_table": "checkpoint", "Job": "job", "start": "job",
+            "load_checkpoint": "checkpoint", "load_table": "checkpoint", "Job": "job", "run_server": "server", "start": "job",
             "DivergedError": "errors", "ModelError": "errors", "RemoteError": "errors", "ServerGoneError": "errors"}
 
 

@@ -127,6 +127,7 @@ _FUNCTIONS = {
     "sluice_error_message": (ctypes.c_char_p, []),
     "sluice_error_reason": (ctypes.c_char_p, []),
     "sluice_report_error": (ctypes.c_int, [ctypes.c_char_p]),
+    "sluice_run_server": (ctypes.c_int, [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p)]),
     "sluice_set_attachment_reader": (None, [ReadAttachments, ctypes.c_void_p]),
     "sluice_set_server_optimizer": (None, [ctypes.POINTER(ServerOptimizer)]),
     "sluice_start": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_char_p),

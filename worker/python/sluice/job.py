@@ -307,13 +307,7 @@ def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["
     _state["used"] = True
     array = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
     count = ctypes.c_int(len(words))
-    if server_optimizer is not None:
-        from sluice.program_optimizer import ServerOptimizer  # pylint: disable=import-outside-toplevel  # of PyTorch
-        _state["server_optimizer"] = ServerOptimizer(server_optimizer)
-        library.sluice_set_server_optimizer(ctypes.byref(_state["server_optimizer"].functions))
-    if on_attachments is not None:
-        _state["attachment_reader"] = _library.ReadAttachments(_reader_of(on_attachments))
-        library.sluice_set_attachment_reader(_state["attachment_reader"], None)
+    bring_to_server(server_optimizer, on_attachments)
     handle = ctypes.c_void_p()
     begin = library.sluice_start if flags is None else library.sluice_start_with_all_flags
     code = begin(ctypes.byref(count), array, ctypes.byref(handle))
@@ -329,6 +323,17 @@ def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["
     elif rest:
         raise ValueError(f"sluice.start() does not know {rest[0]}; `sluice_train --help` lists the flags")
     return Job(handle)
+
+
+def bring_to_server(server_optimizer: Optional["MakeOptimizer"], on_attachments: Optional[AttachmentReader]) -> None:
+    """Gives the library what the server of this process takes from the program."""
+    if server_optimizer is not None:
+        from sluice.program_optimizer import ServerOptimizer  # pylint: disable=import-outside-toplevel  # of PyTorch
+        _state["server_optimizer"] = ServerOptimizer(server_optimizer)
+        library.sluice_set_server_optimizer(ctypes.byref(_state["server_optimizer"].functions))
+    if on_attachments is not None:
+        _state["attachment_reader"] = _library.ReadAttachments(_reader_of(on_attachments))
+        library.sluice_set_attachment_reader(_state["attachment_reader"], None)
 
 
 def _reader_of(read: AttachmentReader) -> Callable[..., None]:
