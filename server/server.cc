@@ -108,7 +108,8 @@ bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
 Server::Server(ServerOptions options, std::unique_ptr<Trace> trace)
     : options_(std::move(options)),
       step_wait_log_(options_.log_step_wait),
-      trace_(std::move(trace)) {}
+      trace_(std::move(trace)),
+      operator_page_(options_.configuration) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   options.limits.http_connections = HttpConnectionsOf(options);

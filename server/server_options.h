@@ -65,6 +65,7 @@ struct ServerOptions {
   absl::optional<HttpOptions> metrics;
   // Where the live page is served; absent: nowhere. Both may have one address.
   absl::optional<HttpOptions> page;
+  std::string configuration;  // JSON, which the page shows to operators; empty: unknown
   uint64_t memory_limit = 0;  // bytes that this process may use; 0: unknown
   EventFileOptions event_files;
   // The file of the server's trace; empty: none.

@@ -15,6 +15,7 @@
 #include "common/launch/launcher.h"
 #include "common/launch/rank_note.h"
 #include "common/net/network.h"
+#include "server/program/config_json.h"
 #include "server/program/server_ranks.h"
 
 namespace sluice {
@@ -247,6 +248,7 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
   auto options = ServerOptionsFrom(flags, workers, *servers);
   if (!options.ok()) return options.status();
   options->grace = kGraceUnderMpirun;
+  options->configuration = ConfigJson(*options, {}, {});
   const auto launcher = Launcher::Find();
   if (brief.world.one_node && launcher.has_value()) {
     options->is_left_alone = [launcher = *launcher, servers = *servers] {

@@ -301,6 +301,7 @@ absl::StatusOr<StandaloneOptions> StandaloneOptionsFrom(const ServerFlags& flags
     if (!credentials.ok()) return credentials.status();
     options->credentials = *std::move(credentials);
   }
+  options->configuration = ConfigJson(*options, flags.security.tls, *list);
   return StandaloneOptions{*std::move(options), *std::move(list)};
 }
 
@@ -324,7 +325,7 @@ absl::StatusOr<std::unique_ptr<JobServer>> StartListedReplica(const StandaloneOp
 absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags) {
   const auto options = StandaloneOptionsFrom(flags);
   if (!options.ok()) return options.status();
-  return ConfigJson(options->server, flags.security.tls, options->list);
+  return options->server.configuration;
 }
 
 absl::StatusOr<std::unique_ptr<JobServer>> StartStandaloneServer(const ServerFlags& flags) {

@@ -1,18 +1,21 @@
 #include "server/rpc/operator/admin.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/wire/messages.h"
 #include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
+#include "server/operator/log_ring.h"
 #include "server/operator/operator_commands.h"
 #include "server/policy/mode_options.h"
 #include "server/rpc/operator/collect_trace.h"
-#include "server/rpc/operator/log_ring.h"
 #include "server/rpc/operator/read_logs.h"
 #include "sluice/v1/admin.grpc.pb.h"
 
@@ -52,7 +55,7 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* SetPolicy(CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
                                       v1::SetPolicyResponse* response) override {
-    return Reply(context, [&]() -> absl::Status {
+    return Reply(context, "SetPolicy", [&]() -> absl::Status {
       const ShardStatus state = shard_.Describe();
       const uint32_t workers = std::max(state.workers, state.expected_workers);
       auto consistency = FromProto(WithBound(request->consistency(), workers));
@@ -81,7 +84,7 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* SetLearningRate(CallbackServerContext* context,
                                             const v1::SetLearningRateRequest* request,
                                             v1::SetLearningRateResponse* response) override {
-    return Reply(context, [&]() -> absl::Status {
+    return Reply(context, "SetLearningRate", [&]() -> absl::Status {
       const auto step = commands_.SetLearningRate(
           request->has_learning_rate() ? absl::make_optional(request->learning_rate())
                                        : absl::nullopt);
@@ -93,7 +96,7 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* EvictWorker(CallbackServerContext* context,
                                         const v1::EvictWorkerRequest* request,
                                         v1::EvictWorkerResponse*) override {
-    return Reply(context, [&] { return commands_.EvictWorker(request->worker()); });
+    return Reply(context, "EvictWorker", [&] { return commands_.EvictWorker(request->worker()); });
   }
 
   grpc::ServerUnaryReactor* SaveCheckpoint(CallbackServerContext* context,
@@ -101,6 +104,7 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
                                            v1::SaveCheckpointResponse* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     commands_.SaveCheckpoint([=](const absl::StatusOr<SavedCheckpoint>& saved) {
+      TellWhoAsked(*context, "SaveCheckpoint", saved.status());
       if (saved.ok()) {
         response->set_step(saved->step.value());
         response->set_path(saved->path);
@@ -112,7 +116,7 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
 
   grpc::ServerUnaryReactor* Drain(CallbackServerContext* context, const v1::DrainRequest*,
                                   v1::DrainResponse* response) override {
-    return Reply(context, [&] {
+    return Reply(context, "Drain", [&] {
       response->set_step(commands_.Drain().value());
       return absl::OkStatus();
     });
@@ -138,10 +142,19 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   }
 
  private:
+  // What has changed by it, the log tells elsewhere.
+  static void TellWhoAsked(const CallbackServerContext& context, const char* call,
+                           const absl::Status& outcome) {
+    LOG(INFO) << "an operator (" << context.peer() << ") has called " << call
+              << (outcome.ok() ? "" : absl::StrCat(" in vain: ", outcome.message()));
+  }
+
   template <typename Act>
-  grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, Act act) const {
+  grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const char* call, Act act) const {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(ToGrpcStatus(act()));
+    const absl::Status outcome = act();
+    TellWhoAsked(*context, call, outcome);
+    reactor->Finish(ToGrpcStatus(outcome));
     return reactor;
   }
 

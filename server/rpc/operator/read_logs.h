@@ -6,7 +6,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/status/status.h"
-#include "server/rpc/operator/log_ring.h"
+#include "server/operator/log_ring.h"
 #include "server/rpc/operator/open_watches.h"
 #include "sluice/v1/admin.grpc.pb.h"
 

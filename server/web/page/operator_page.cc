@@ -1,5 +1,7 @@
 #include "server/web/page/operator_page.h"
 
+#include <glog/logging.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +12,8 @@ namespace sluice {
 namespace {
 
 using Members = nlohmann::json;
+
+constexpr size_t kShownLines = 200;  // of the log
 
 HttpResponse JsonAnswer(int status, const Members& json) {
   return HttpText(status, json.dump(-1, ' ', false, Members::error_handler_t::replace),
@@ -89,14 +93,18 @@ std::vector<HttpRoute> OperatorPage::Routes() {
           Route("/api/learning-rate", SetLearningRate),
           Route("/api/checkpoint", [this](OperatorCommands& commands,
                                           const HttpRequest&) { return SaveCheckpoint(commands); }),
+          {"POST", "/api/record", [this](const HttpRequest&) { return Record(); }},
           {"GET", "/api/checkpoint",
            [this](const HttpRequest& request) { return OutcomeOfSave(request); }}};
 }
 
 HttpRoute OperatorPage::Route(const std::string& path, Command command) {
-  return {"POST", path, [this, command = std::move(command)](const HttpRequest& request) {
+  return {"POST", path, [this, path, command = std::move(command)](const HttpRequest& request) {
             const absl::MutexLock lock(&mu_);
-            if (commands_.has_value()) return command(*commands_, request);
+            if (commands_.has_value()) {
+              LOG(INFO) << "an operator of the live page has called " << path;
+              return command(*commands_, request);
+            }
             return Refused(absl::UnavailableError("the server is starting; try again"));
           }};
 }
@@ -109,6 +117,16 @@ void OperatorPage::Attach(Shard& shard, DurableDirectory* durable) {
 void OperatorPage::Detach() {
   const absl::MutexLock lock(&mu_);
   commands_.reset();
+}
+
+HttpResponse OperatorPage::Record() const {
+  Members lines = Members::array();
+  for (const LoggedLine& line : log_.After(0, kShownLines)) {
+    lines.push_back({{"time", absl::ToDoubleSeconds(line.time - absl::UnixEpoch())},
+                     {"severity", line.severity},
+                     {"text", line.text}});
+  }
+  return JsonAnswer(200, {{"configuration", configuration_}, {"log", std::move(lines)}});
 }
 
 // The listener's thread must not wait until it is saved.

@@ -7,8 +7,10 @@
 // POST /api/learning-rate  {"learning_rate": 0.05}
 // POST /api/checkpoint     {}; answers 202 with a number as soon as the checkpoint is begun
 // GET  /api/checkpoint     ?save=NUMBER: 202 while it is being saved, then the outcome
+// POST /api/record         {}; answers {"configuration": text, "log": [{"time", "severity",
+// "text"}]}
 //
-// Answers are JSON with a sentence, "text"; errors have Admin's.
+// Other answers are JSON with a sentence, "text"; errors have Admin's.
 
 #ifndef SLUICE_SERVER_WEB_PAGE_OPERATOR_PAGE_H_
 #define SLUICE_SERVER_WEB_PAGE_OPERATOR_PAGE_H_
@@ -17,11 +19,13 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "server/operator/log_ring.h"
 #include "server/operator/operator_commands.h"
 #include "server/web/http/http_route.h"
 
@@ -30,6 +34,10 @@ namespace sluice {
 // Any thread may call any method. It outlives the shards and directories that it was attached to.
 class OperatorPage {
  public:
+  // `configuration` is a text for people; empty: unknown. The log is kept from now on.
+  explicit OperatorPage(std::string configuration = "")
+      : configuration_(std::move(configuration)) {}
+
   // Valid as long as the object lives.
   std::vector<HttpRoute> Routes();
 
@@ -43,9 +51,12 @@ class OperatorPage {
   using Command = std::function<HttpResponse(OperatorCommands&, const HttpRequest&)>;
 
   HttpRoute Route(const std::string& path, Command command);
+  HttpResponse Record() const;
   HttpResponse SaveCheckpoint(OperatorCommands& commands);
   HttpResponse OutcomeOfSave(const HttpRequest& request) const ABSL_LOCKS_EXCLUDED(saves_mu_);
 
+  const std::string configuration_;
+  const LogRing log_;
   absl::Mutex mu_ ABSL_ACQUIRED_BEFORE(saves_mu_);
   absl::optional<OperatorCommands> commands_ ABSL_GUARDED_BY(mu_);
   mutable absl::Mutex saves_mu_;

@@ -1,8 +1,9 @@
 // What an operator may do. There are buttons only for those who may; each opens a dialog that says what will happen.
 
-import { number } from '/panels.js';
+import { clock, number } from '/panels.js';
 
 const SAVE_POLL_MS = 300;
+const RECORD_POLL_MS = 2000;
 const at = (id) => document.getElementById(id);
 
 // `effect` says what will happen; empty: the field is not filled in yet. `body` is what the server gets.
@@ -46,11 +47,13 @@ export class Operator {
     this.state = state;
     this.key = '';
     this.action = null;
+    this.follows = false; // the log
     this.away = ''; // why nothing can be done; empty: the server is there
     for (const [name, action] of Object.entries(ACTIONS)) this.addButton(name, action);
     at('value').addEventListener('input', () => this.showEffect());
     at('action').addEventListener('submit', (event) => { event.preventDefault(); this.send(); });
     at('cancel').addEventListener('click', () => at('dialog').close());
+    at('record').addEventListener('toggle', () => this.followRecord());
   }
 
   addButton(name, action) {
@@ -68,6 +71,7 @@ export class Operator {
     const { key, needs_token: needsToken } = await (await this.ask('/api/operator')).json();
     this.key = key;
     at('menu').hidden = key === '';
+    at('record').hidden = key === '';
     at('unlock').hidden = !needsToken;
   }
 
@@ -102,6 +106,36 @@ export class Operator {
     this.showEffect();
     at('dialog').showModal(); // when it closes, the browser gives the focus back to the button
     (action.label === undefined ? at('cancel') : value).focus();
+  }
+
+  // As long as that part of the page is open.
+  async followRecord() {
+    if (this.follows) return;
+    this.follows = true;
+    while (at('record').open) {
+      await this.showRecord().catch(() => {}); // the page says that the server is away
+      await new Promise((resolve) => { setTimeout(resolve, RECORD_POLL_MS); });
+    }
+    this.follows = false;
+  }
+
+  async showRecord() {
+    if (this.key === '') return;
+    const answer = await this.post('/api/record', '{}');
+    if (!answer.ok) return;
+    const { configuration, log } = await answer.json();
+    at('configuration').textContent = configuration;
+    const list = at('log-lines');
+    const below = list.scrollTop + list.clientHeight > list.scrollHeight - 20;
+    list.replaceChildren(...log.map(({ time, severity, text }) => {
+      const item = document.createElement('li');
+      const when = document.createElement('time');
+      when.textContent = clock(time);
+      item.className = severity.toLowerCase();
+      item.append(when, text);
+      return item;
+    }));
+    if (below) list.scrollTop = list.scrollHeight; // and stays where the reader is
   }
 
   showEffect() {

@@ -1,5 +1,7 @@
 #include "server/web/page/operator_page.h"
 
+#include <glog/logging.h>
+
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -45,7 +47,7 @@ class OperatorPageTest : public ::testing::Test {
     return nlohmann::json::parse(*response.body)["text"].get<std::string>();
   }
 
-  OperatorPage page_;
+  OperatorPage page_{"{\"mode\": \"SYNC\"}\n"};
   ShardWorld world_;
 };
 
@@ -110,6 +112,17 @@ TEST_F(OperatorPageTest, KnowsOnlyTheLatestCheckpoints) {
   }
   EXPECT_EQ(OutcomeOf("2").status, 409);
   EXPECT_EQ(OutcomeOf("17").status, 409);
+}
+
+TEST_F(OperatorPageTest, TellsTheLatestLinesOfTheLogAndTheConfiguration) {
+  for (int i = 0; i < 201; ++i) LOG(INFO) << "line " << i;
+  LOG(WARNING) << "the \"last\" one";
+  const auto record = nlohmann::json::parse(*Post("/api/record").body);
+  EXPECT_EQ(record["configuration"], "{\"mode\": \"SYNC\"}\n");
+  ASSERT_EQ(record["log"].size(), 200);
+  EXPECT_EQ(record["log"][0]["text"], "line 2");
+  EXPECT_EQ(record["log"][199]["text"], "the \"last\" one");
+  EXPECT_EQ(record["log"][199]["severity"], "WARNING");
 }
 
 TEST_F(OperatorPageTest, ChangesNothingBetweenTwoIncarnations) {

@@ -1,4 +1,4 @@
-#include "server/rpc/operator/log_ring.h"
+#include "server/operator/log_ring.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
-// The latest lines of this process's log, in bounded memory, for Admin's ReadLogs.
+// The latest lines of this process's log, in bounded memory, for Admin and the live page.
 
-#ifndef SLUICE_SERVER_RPC_OPERATOR_LOG_RING_H_
-#define SLUICE_SERVER_RPC_OPERATOR_LOG_RING_H_
+#ifndef SLUICE_SERVER_OPERATOR_LOG_RING_H_
+#define SLUICE_SERVER_OPERATOR_LOG_RING_H_
 
 #include <glog/logging.h>
 
@@ -53,4 +53,4 @@ class LogRing final : public google::LogSink {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SERVER_RPC_OPERATOR_LOG_RING_H_
+#endif  // SLUICE_SERVER_OPERATOR_LOG_RING_H_
