@@ -352,7 +352,10 @@ TEST_F(SluiceEvaluateTest, GivesTheSameFiguresOfACheckpointAndItsExport) {
   EXPECT_EQ(of_file.incarnation, 2);
   ExpectSameFigures(of_file, followed);
   const std::string exported = TestPath("model.pt");
-  OutputOf({RunfilePath("tools/ctl/sluicectl"), "checkpoint", "export", file, exported}, 0);
+  const std::string said =
+      OutputOf({RunfilePath("tools/ctl/sluicectl"), "checkpoint", "export", file, exported}, 0);
+  EXPECT_THAT(said, ::testing::ContainsRegex(
+                        absl::StrCat("wrote ", exported, ": [0-9]+ tensors, [0-9.]+ kB\n")));
   ExpectSameFigures(FiguresOf(exported), followed);
 }
 

@@ -21,6 +21,7 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 // A checkpoint with two rows of "items", and a waiting id and no row of "users".
@@ -85,6 +86,9 @@ TEST_P(SluicectlTablesTest, ShowsTablesOfACheckpoint) {
   EXPECT_EQ(Run({"checkpoint", "show", "--json", path_}), 0);
   EXPECT_EQ(JsonAt(output_, "tables.0.rows"), "2");
   EXPECT_EQ(JsonAt(output_, "tables.0.width"), "2");
+  EXPECT_EQ(Run({"checkpoint", "show", path_}), 0);
+  EXPECT_THAT(output_,
+              ContainsRegex("tables +2 tables, [0-9]+ rows, .* with the optimizer's slots"));
 }
 
 TEST_P(SluicectlTablesTest, VerifiesFilesOfRows) {
@@ -99,6 +103,8 @@ TEST_P(SluicectlTablesTest, VerifiesFilesOfRows) {
 TEST_P(SluicectlTablesTest, ExportsATable) {
   const std::string out = absl::StrCat(directory_, "/items.safetensors");
   EXPECT_EQ(Run({"table", "export", path_, "items", out}), 0);
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr(absl::StrCat("wrote ", out, ": 4 tensors, ")), HasSubstr(" B\n")));
   std::ifstream file(out, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   EXPECT_THAT(bytes, HasSubstr("\"rows\""));

@@ -20,6 +20,7 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -82,8 +83,10 @@ TEST_F(SluicectlTest, ANameCannotMoveTheCursor) {
   checkpoint.job_id = "x\xc2\x9by";  // U+009B begins a command to a terminal
   const auto path = CheckpointStore(RealFileSystem(), directory_, 3).Save(checkpoint);
   ASSERT_THAT(path, IsOk());
-  EXPECT_EQ(Run({"show", *path}), 0);
+  EXPECT_EQ(Run({"show", "--json", *path}), 0);
   EXPECT_THAT(output_, AllOf(HasSubstr("x\\u009by"), Not(HasSubstr("\x9b"))));
+  EXPECT_EQ(Run({"show", *path}), 0);
+  EXPECT_THAT(output_, AllOf(HasSubstr("job x\\302\\233y"), Not(HasSubstr("\x9b"))));
 }
 
 // In the place of sluicectl_export, which needs LibTorch, is a program that prints its arguments.
@@ -92,9 +95,10 @@ TEST_F(SluicectlTest, ExportsPathsThatBeginWithADash) {
   std::filesystem::copy_file(RunfilePath("tools/ctl/sluicectl"), program);
   std::ofstream(absl::StrCat(program, "_export")) << "#!/bin/sh\nprintf '<%s>' \"$@\"\n";
   std::filesystem::permissions(absl::StrCat(program, "_export"), std::filesystem::perms::owner_all);
-  const auto process = Start({program, "checkpoint", "export", "--quiet", "--", "-a", "-b"});
+  const auto process =
+      Start({program, "checkpoint", "export", "--quiet", "--json", "--", "-a", "-b"});
   EXPECT_THAT(process->Wait(), IsOkAndHolds(0));
-  EXPECT_EQ(process->output(), "<--quiet><--><-a><-b>");
+  EXPECT_EQ(process->output(), "<--quiet><--json><--><-a><-b>");
 }
 
 TEST_F(SluicectlTest, NamesADamagedOne) {
@@ -149,9 +153,20 @@ TEST_F(SluicectlServersTest, NamesEachFileThatIsMissingOrDamaged) {
 
 TEST_F(SluicectlServersTest, ShowsTheStateAlsoWithoutTheStripes) {
   for (const int stripe : {0, 1, 2}) std::filesystem::remove(StripePath(stripe));
-  EXPECT_EQ(Run({"show", path_}), 0);
+  EXPECT_EQ(Run({"show", "--json", path_}), 0);
   EXPECT_EQ(JsonAt(output_, "step"), "9");
   EXPECT_NE(JsonAt(output_, "stripes.2"), "");
+}
+
+TEST_F(SluicectlServersTest, SumsUpWhatIsSureOfADamagedOne) {
+  EXPECT_EQ(Run({"show", path_}), 0);
+  EXPECT_THAT(output_, ContainsRegex("files +complete, every byte was checked: .*, of 3 servers"));
+  std::filesystem::remove(StripePath(0));
+  EXPECT_EQ(Run({"show", path_}), 1);
+  EXPECT_THAT(output_, AllOf(ContainsRegex("step +9 of job job, incarnation 1"),
+                             ContainsRegex("model +2 tensors, 1024 elements, 4.1 kB"),
+                             ContainsRegex("files +DAMAGED OR MISSING; found "),
+                             HasSubstr(StripePath(0) + " is missing")));
 }
 
 TEST_F(SluicectlServersTest, SaysWhoseDirectoryToVerify) {
@@ -223,15 +238,37 @@ TEST_F(SluicectlDirectoriesTest, ListsTheBytesOfAll) {
 }
 
 TEST_F(SluicectlDirectoriesTest, ShowsTheNewest) {
-  EXPECT_EQ(Run({"show", all_}), 0);
+  EXPECT_EQ(Run({"show", "--json", all_}), 0);
   EXPECT_EQ(JsonAt(output_, "step"), "9");
 }
 
 TEST_F(SluicectlTest, ShowsAllButTheValues) {
-  EXPECT_EQ(Run({"show", path_}), 0);
+  EXPECT_EQ(Run({"show", "--json", path_}), 0);
   EXPECT_EQ(JsonAt(output_, "step"), "2");
   EXPECT_EQ(JsonAt(output_, "workers.0.worker"), "a");
   EXPECT_EQ(JsonAt(output_, "optimizer.adam.learningRate"), "0.5");
+}
+
+TEST_F(SluicectlTest, SumsUpACheckpointInWords) {
+  EXPECT_EQ(Run({"show", directory_}), 0);
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr(absl::StrCat("checkpoint    ", path_, "\n")),
+                    HasSubstr("step          2 of job job, incarnation 1; training went on\n"),
+                    ContainsRegex("\nwritten       [0-9]+ s ago, at 20"),
+                    HasSubstr("\nmodel         3 tensors, 6 elements, 24 B\n"),
+                    HasSubstr("\noptimizer     adam, learning rate 0.5, schedule constant\n"),
+                    HasSubstr("\nrules         sync; mean, in the order of "),
+                    HasSubstr("\nworkers       2: a, b\n"),
+                    HasSubstr("\nfiles         complete, every byte was checked: "),
+                    Not(HasSubstr("tables"))));
+}
+
+TEST_F(SluicectlTest, SaysThatADirectoryHasNoCheckpoint) {
+  std::filesystem::remove(path_);
+  EXPECT_EQ(Run({"list", directory_}), 0);
+  EXPECT_EQ(output_, directory_ + " has no checkpoint\n");
+  EXPECT_EQ(Run({"list", "--json", directory_}), 0);
+  EXPECT_EQ(output_, "{\"checkpoints\":[]}\n");
 }
 
 TEST_F(SluicectlTest, RefusesAWrongCommandLine) {

@@ -61,6 +61,11 @@ class ContextsTest : public ::testing::Test {
   const std::string at_two_ = two_.address().ToString();
 };
 
+TEST_F(ContextsTest, WithoutContextsTheListSaysHowToAddOne) {
+  EXPECT_EQ(Ctl({"context", "list"}),
+            "no contexts; sluicectl context add NAME --server=host:port adds one\n");
+}
+
 TEST_F(ContextsTest, TheFirstContextIsTheCurrentOneUntilAnotherIsUsed) {
   EXPECT_EQ(Ctl({"context", "add", "a", "--server=" + at_one_}),
             "added a, which is the current one\n");

@@ -75,6 +75,12 @@ TEST_F(OperatorCommandsTest, WorkersAreSortedAndThoseThatLeftAreShownOnRequest) 
               AllOf(StartsWith("WORKER  STATE "), HasSubstr("\nb       present     0    1 "),
                     Not(HasSubstr("\nc  "))));
   EXPECT_THAT(Ctl({"workers", "--all"}), HasSubstr("\nc       left "));
+  for (const char* worker : {"a", "b"}) ASSERT_THAT(world_.Leave(worker), IsOk());
+  EXPECT_EQ(Ctl({"workers"}),
+            "no worker takes part; --all also lists those that have left or were evicted\n");
+}
+
+TEST_F(OperatorCommandsTest, WorkersAsJsonAreSortedToo) {
   const std::string json = Ctl({"workers", "--json", "--sort=lag"});
   EXPECT_EQ(JsonAt(json, "workers"), "[2]");
   EXPECT_EQ(JsonAt(json, "workers.0.worker"), "b");

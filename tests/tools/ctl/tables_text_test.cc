@@ -20,6 +20,10 @@ v1::ListTablesResponse OneTable() {
   return tables;
 }
 
+TEST(TablesTextTest, SaysThatAModelHasNone) {
+  EXPECT_EQ(TablesText({}), "the model has no tables\n");
+}
+
 TEST(TablesTextTest, ATableThatNobodyHasReadHasNoHitRate) {
   EXPECT_THAT(TablesText(OneTable()), ContainsRegex("items +16  adagrad +1234 .* -    0\n"));
 }

@@ -1,5 +1,6 @@
 // checkpoint: saves one of a running server, and works with the files that servers wrote.
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/progress_line.h"
 #include "common/checkpoint/file_names.h"
@@ -30,6 +32,7 @@
 #include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/format/saved_state.h"
 #include "server/state/checkpoint_source.h"
+#include "tools/ctl/commands/checkpoint_summary.h"
 #include "tools/ctl/commands/command.h"
 #include "tools/ctl/commands/json_line.h"
 #include "tools/ctl/commands/saved_table_figures.h"
@@ -105,6 +108,10 @@ absl::Status List(const std::string& directory, const CommonFlags& flags) {
                      {"servers", state.ok() ? Json(ServersOf(*state)) : Json()},  // null: damaged
                      {"bytes", *bytes},
                      {"file", name.FileName()}});
+  }
+  if (rows.empty() && !flags.json) {
+    std::cout << Printable(directory) << " has no checkpoint\n";
+    return absl::OkStatus();
   }
   const std::vector<Column> columns = {
       {"STEP", true}, {"INCARNATION", true}, {"SERVERS", true}, {"BYTES", true}, {"FILE"}};
@@ -194,25 +201,55 @@ absl::Status Verify(const std::vector<std::string>& names, const CommonFlags& fl
       "of its own, name them all, the first server's first, with commas between"));
 }
 
-absl::Status Show(const std::string& name, const CommonFlags& flags) {
-  const auto place = FindCheckpoint(RealFileSystem(), name);
-  if (!place.ok()) return FileError(place.status());
-  auto checkpoint = ReadState(place->file);
+absl::Status InFile(const CheckpointPlace& place, const absl::Status& error) {
+  return absl::DataLossError(absl::StrCat(place.file, ": ", error.message()));
+}
+
+// All but the values, as the file has it. It needs no stripes of several servers.
+absl::Status ShowJson(const CheckpointPlace& place, const CommonFlags& flags) {
+  auto checkpoint = ReadState(place.file);
   // The checksum of one server's file is at its end, after the values.
-  if (checkpoint.ok() && checkpoint->stripes.empty()) checkpoint = Read(*place, flags);
-  if (!checkpoint.ok()) {
-    return absl::DataLossError(absl::StrCat(place->file, ": ", checkpoint.status().message()));
-  }
+  if (checkpoint.ok() && checkpoint->stripes.empty()) checkpoint = Read(place, flags);
+  if (!checkpoint.ok()) return InFile(place, checkpoint.status());
   auto state = nlohmann::json::parse(
       EncodeSavedState(*checkpoint, checkpoint->stripes, checkpoint->row_files));
   if (!checkpoint->layout->tables().empty()) {
-    const auto tables = TablesOf(*place);
+    const auto tables = TablesOf(place);
     if (!tables.ok()) return FileError(tables.status());
     for (const TableFigures& table : *tables)
       state["tables"].push_back(nlohmann::json(JsonOf(table)));
   }
-  std::cout << LineOf(state, flags.json ? -1 : 2);
+  std::cout << LineOf(state);
   return absl::OkStatus();
+}
+
+// When a file was written; InfinitePast() if that is unknown.
+absl::Time WrittenAt(const std::string& path) {
+  struct stat about = {};
+  return stat(path.c_str(), &about) == 0 ? absl::TimeFromTimespec(about.st_mtim)
+                                         : absl::InfinitePast();
+}
+
+absl::Status Show(const std::string& name, const CommonFlags& flags) {
+  const auto place = FindCheckpoint(RealFileSystem(), name);
+  if (!place.ok()) return FileError(place.status());
+  if (flags.json) return ShowJson(*place, flags);
+  const auto state = ReadState(place->file);
+  if (!state.ok()) return InFile(*place, state.status());
+  absl::Status checked = Check(*place, flags).status();
+  // Of one server's file nothing is sure then. The first one of several servers is whole.
+  if (!checked.ok() && state->stripes.empty()) return InFile(*place, checked);
+  const auto bytes = BytesOf(*place, {state->incarnations.current(), state->step},
+                             static_cast<uint32_t>(state->stripes.size()));
+  if (!bytes.ok()) return FileError(bytes.status());
+  CheckpointFiles files = {place->file, WrittenAt(place->file), *bytes, checked.ok()};
+  if (checked.ok() && !state->layout->tables().empty()) {
+    auto tables = TablesOf(*place);
+    if (!tables.ok()) return FileError(tables.status());
+    files.tables = *std::move(tables);
+  }
+  std::cout << SummaryText(*state, files, RealClock().Now());
+  return checked.ok() ? absl::OkStatus() : InFile(*place, checked);
 }
 
 // Runs the program for this, which lies beside this one: only it needs LibTorch.
@@ -226,6 +263,7 @@ absl::Status Export(const std::string& file, const std::string& out, const Commo
   }
   const std::string program = self.parent_path() / "sluicectl_export";
   std::vector<std::string> words = {CalledAs(program), "--", file, out};
+  if (flags.json) words.insert(words.begin() + 1, "--json");
   if (flags.quiet) words.insert(words.begin() + 1, "--quiet");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -274,8 +312,8 @@ void AddFileCommands(CLI::App& checkpoint, std::vector<Command>& commands) {
       ->required();
   commands.push_back(
       {&verify, [own](const CommonFlags& flags) { return Verify(own->paths, flags); }});
-  CLI::App& show =
-      *checkpoint.add_subcommand("show", "prints all but the values of the tensors, as JSON");
+  CLI::App& show = *checkpoint.add_subcommand(
+      "show", "says in words what a checkpoint has, and checks it; --json: all but the values");
   show.add_option("checkpoint", own->file, kNameOfCheckpoint)->required();
   commands.push_back({&show, [own](const CommonFlags& flags) { return Show(own->file, flags); }});
   CLI::App& exported = *checkpoint.add_subcommand(

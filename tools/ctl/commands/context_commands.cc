@@ -120,6 +120,10 @@ absl::Status ListContexts(const CommonFlags& flags) {
     std::cout << ContextsJson(contexts) << "\n";
     return absl::OkStatus();
   }
+  if (contexts.all.empty()) {
+    std::cout << "no contexts; sluicectl context add NAME --server=host:port adds one\n";
+    return absl::OkStatus();
+  }
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, context] : contexts.all) {
     rows.push_back({name == contexts.current ? "*" : "", Printable(name), Printable(context.server),

@@ -63,7 +63,11 @@ v1::ListWorkersResponse Sorted(const std::vector<WorkerRow>& rows) {
   return sorted;
 }
 
-std::string WorkersTable(const std::vector<WorkerRow>& rows) {
+std::string WorkersTable(const std::vector<WorkerRow>& rows, bool all) {
+  if (rows.empty()) {
+    return all ? "no worker has joined\n"
+               : "no worker takes part; --all also lists those that have left or were evicted\n";
+  }
   std::vector<std::vector<std::string>> cells;
   for (const WorkerRow& row : rows) cells.push_back(WorkerCells(row, false));
   return TableText(WorkerColumns(false), cells);
@@ -82,7 +86,7 @@ absl::Status ShowWorkers(const WorkersFlags& own, const CommonFlags& flags) {
   const auto left = [&own](const WorkerRow& row) { return !own.all && !TakesPart(row.worker); };
   rows.erase(std::remove_if(rows.begin(), rows.end(), left), rows.end());
   SortRows(*key, rows);
-  std::cout << (flags.json ? JsonLine(Sorted(rows)) : WorkersTable(rows));
+  std::cout << (flags.json ? JsonLine(Sorted(rows)) : WorkersTable(rows, own.all));
   return absl::OkStatus();
 }
 

@@ -42,8 +42,28 @@ absl::Status ListTables(const std::string& checkpoint, const CommonFlags& flags)
   }
   const std::vector<Column> columns = {{"TABLE"},         {"WIDTH", true}, {"ROWS", true},
                                        {"WAITING", true}, {"BYTES", true}, {"SLOTS"}};
-  std::cout << (flags.json ? LineOf(nlohmann::ordered_json{{"tables", json}})
-                           : TableText(columns, lines));
+  if (flags.json) {
+    std::cout << LineOf(nlohmann::ordered_json{{"tables", json}});
+  } else if (lines.empty()) {
+    std::cout << Printable(place->file) << ": the model has no tables\n";
+  } else {
+    std::cout << TableText(columns, lines);
+  }
+  return absl::OkStatus();
+}
+
+// Says what was written to a file.
+absl::Status PrintExported(const std::string& out, size_t tensors, const CommonFlags& flags) {
+  const auto file = RealFileSystem().Open(out);
+  if (!file.ok()) return absl::DataLossError(file.status().message());
+  const uint64_t bytes = (*file)->size();
+  if (flags.json) {
+    const nlohmann::ordered_json json = {{"file", out}, {"tensors", tensors}, {"bytes", bytes}};
+    std::cout << LineOf(json);
+  } else if (!flags.quiet) {
+    std::cout << absl::StrCat("wrote ", Printable(out), ": ", CountText(tensors, "tensor"), ", ",
+                              BytesText(bytes), "\n");
+  }
   return absl::OkStatus();
 }
 
@@ -70,8 +90,7 @@ absl::Status ExportTo(const std::string& from, const std::string& name, const st
                            file);
       });
   if (!written.ok()) return absl::DataLossError(written.message());
-  if (!flags.quiet) std::cout << absl::StrCat("wrote ", Printable(out), "\n");
-  return absl::OkStatus();
+  return PrintExported(out, 2 + checkpoint->row_slots[index].size(), flags);  // ids and rows
 }
 
 struct TableFlags {

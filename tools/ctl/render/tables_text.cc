@@ -42,6 +42,7 @@ std::string StateText(const v1::GetRowResponse& row) {
 }  // namespace
 
 std::string TablesText(const v1::ListTablesResponse& tables) {
+  if (tables.tables().empty()) return "the model has no tables\n";
   std::vector<std::vector<std::string>> rows;
   for (const v1::TableState& state : tables.tables()) rows.push_back(CellsOf(state));
   return TableText({{"TABLE"},
