@@ -85,12 +85,6 @@ void AddFlags(const CLI::App& app, std::vector<std::string>* flags) {
   }
 }
 
-// "; did you mean --mode?", if there is such a word that is like it.
-std::string DidYouMean(absl::string_view word, const std::vector<std::string>& words) {
-  const std::string nearest = NearestOf(word, words, 1 + word.size() / 4);
-  return nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?");
-}
-
 // "--lr is not a flag; did you mean --learning-rate?".
 std::string NoFlag(const CLI::App& app, absl::string_view word) {
   static const auto* const short_forms = new std::map<absl::string_view, const char*>{
@@ -151,10 +145,12 @@ std::string SentenceOf(const CLI::App& app, const CLI::ParseError& error) {
   if (option == nullptr || option->results().empty()) return text;
   const std::string& value = option->results().back();
   const bool is_switch = option->get_items_expected_max() == 0;
-  const std::string expected =
-      is_switch ? "true or false" : Expected(option->get_type_name(), value);
+  const std::string type = option->get_type_name();
+  const std::string expected = is_switch ? "true or false" : Expected(type, value);
   if (expected.empty()) return text;
-  return absl::StrCat(flag, ": expected ", expected, ", found ", Shown(value));
+  const std::vector<absl::string_view> named = NamesIn(type);
+  return absl::StrCat(flag, ": expected ", expected, ", found ", Shown(value),
+                      DidYouMean(value, {named.begin(), named.end()}));
 }
 
 }  // namespace sluice

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace sluice {
 namespace {
 
@@ -29,6 +31,11 @@ std::string NearestOf(absl::string_view name, const std::vector<std::string>& na
                                           return Distance(name, a) < Distance(name, b);
                                         });
   return nearest == names.end() || Distance(name, *nearest) > most ? "" : *nearest;
+}
+
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& words) {
+  const std::string nearest = NearestOf(word, words, 1 + word.size() / 4);
+  return nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?");
 }
 
 }  // namespace sluice

@@ -17,6 +17,10 @@ namespace sluice {
 std::string NearestOf(absl::string_view name, const std::vector<std::string>& names,
                       size_t most = SIZE_MAX);
 
+// "; did you mean async?", for the end of an error about `word`: the nearest of `words`. Empty if
+// none is so near that a typing error is likely.
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& words);
+
 }  // namespace sluice
 
 #endif  // SLUICE_COMMON_BASE_NEAREST_H_

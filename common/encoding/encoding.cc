@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
+#include "common/base/nearest.h"
 
 namespace sluice {
 namespace {
@@ -74,6 +76,12 @@ bool TakeOption(absl::string_view word, Encoding* encoding) {
   return TakeShare(word, encoding) || TakeRank(word, encoding);
 }
 
+std::vector<std::string> ListOfNames() {
+  std::vector<std::string> names;
+  for (const TransformName& entry : kNames) names.emplace_back(entry.name);
+  return names;
+}
+
 absl::Status TakeTransform(absl::string_view text, const Words& words, Encoding* encoding) {
   const absl::string_view name = words[0] == "none" ? "float32" : words[0];
   const auto* known =
@@ -83,9 +91,10 @@ absl::Status TakeTransform(absl::string_view text, const Words& words, Encoding*
     encoding->transform = known->transform;
   } else {
     if (!IsTransformName(name) || words.size() > 1) {
-      return Bad(text, absl::StrCat("no transform \"", Shown(name), "\"",
-                                    words.size() > 1 ? " with options" : "",
-                                    " is known here; expected ", BuiltinTransformNames()));
+      return Bad(text,
+                 absl::StrCat("no transform \"", Shown(name), "\"",
+                              words.size() > 1 ? " with options" : "", " is known here; expected ",
+                              BuiltinTransformNames(), DidYouMean(name, ListOfNames())));
     }
     encoding->transform = ValueTransform::kCustom;
     encoding->custom = std::string(name);

@@ -2,11 +2,14 @@
 
 #include <glog/logging.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
+#include "common/base/nearest.h"
 #include "common/encoding/encoding.h"
 
 namespace sluice {
@@ -48,10 +51,19 @@ absl::StatusOr<const Transform*> TransformRegistry::Find(ValueTransform transfor
   const auto found = custom_.find(std::string(custom));
   if (found != custom_.end()) return found->second.get();
   const auto append_name = [](std::string* out, const auto& entry) { out->append(entry.first); };
-  return MakeError(Reason::kBadArgument,
-                   absl::StrCat("no transform \"", Shown(custom), "\" is known here; expected ",
-                                BuiltinTransformNames(), custom_.empty() ? "" : ", or registered: ",
-                                absl::StrJoin(custom_, ", ", append_name)));
+  std::vector<std::string> names;
+  for (const auto& entry : builtin_) {
+    Encoding encoding;
+    encoding.transform = entry.first;
+    const std::string name = EncodingName(encoding);
+    names.push_back(name.substr(0, name.find(':')));  // without options
+  }
+  for (const auto& entry : custom_) names.push_back(entry.first);
+  return MakeError(
+      Reason::kBadArgument,
+      absl::StrCat("no transform \"", Shown(custom), "\" is known here; expected ",
+                   BuiltinTransformNames(), custom_.empty() ? "" : ", or registered: ",
+                   absl::StrJoin(custom_, ", ", append_name), DidYouMean(custom, names)));
 }
 
 }  // namespace sluice

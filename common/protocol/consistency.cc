@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
+#include "common/base/nearest.h"
 
 namespace sluice {
 namespace {
@@ -28,7 +29,8 @@ absl::Status Parse(absl::string_view what, absl::string_view name,
   }
   return MakeError(Reason::kBadArgument,
                    absl::StrCat(what, " \"", Shown(name), "\" is unknown; expected one of ",
-                                absl::StrJoin(std::begin(names), std::end(names), ", ")));
+                                absl::StrJoin(std::begin(names), std::end(names), ", "),
+                                DidYouMean(name, {std::begin(names), std::end(names)})));
 }
 
 absl::Status Bad(absl::string_view found, absl::string_view what_to_do) {
@@ -143,9 +145,12 @@ absl::Status ParseStalenessRules(absl::string_view text, Consistency* consistenc
     } else if (word == "divided-momentum") {
       consistency->divided_momentum = RuleChoice::kOn;
     } else {
+      const std::string meant =
+          DidYouMean(word, {"auto", "none", "gap-aware", "ordered-momentum", "divided-momentum"});
       return Bad(absl::StrCat("the rules for stale gradients are \"", text, "\""),
-                 "expected auto, none, or some of gap-aware, ordered-momentum and "
-                 "divided-momentum, separated by commas");
+                 absl::StrCat("expected auto, none, or some of gap-aware, ordered-momentum and "
+                              "divided-momentum, separated by commas",
+                              meant));
     }
   }
   return absl::OkStatus();

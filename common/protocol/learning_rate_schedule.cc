@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/base/nearest.h"
 
 namespace sluice {
 namespace {
@@ -64,7 +65,8 @@ absl::Status ParseScheduleKind(absl::string_view name, ScheduleKind* kind) {
   }
   return MakeError(
       Reason::kBadArgument,
-      absl::StrCat("schedule \"", Shown(name), "\" is unknown; expected constant, step or cosine"));
+      absl::StrCat("schedule \"", Shown(name), "\" is unknown; expected constant, step or cosine",
+                   DidYouMean(name, {"constant", "step", "cosine"})));
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/error.h"
+#include "common/base/nearest.h"
 
 namespace sluice {
 namespace {
@@ -90,8 +91,9 @@ absl::StatusOr<OptimizerOptions> OptimizerNamed(absl::string_view name,
     }
     return optimizer;
   }
-  return MakeError(Reason::kBadOptimizer, absl::StrCat("there is no optimizer \"", Shown(name),
-                                                       "\"; expected ", Listed(names, "or")));
+  return MakeError(Reason::kBadOptimizer,
+                   absl::StrCat("there is no optimizer \"", Shown(name), "\"; expected ",
+                                Listed(names, "or"), DidYouMean(name, names)));
 }
 
 std::vector<OptionRef> OptionsOf(OptimizerOptions& options) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/nearest.h"
 #include "worker/data/tables/load_table_data.h"
 #include "worker/torch/models/model_names.h"
 
@@ -36,7 +37,7 @@ std::string CheckModel(const std::string& name, ModelKinds kinds) {
   const std::vector<std::string> names = NamesOf(kinds);
   if (IsScriptFile(name) || std::find(names.begin(), names.end(), name) != names.end()) return "";
   return absl::StrCat("found ", name, ", expected one of ", absl::StrJoin(names, ", "),
-                      ", or a file of TorchScript, FILE.pt");
+                      ", or a file of TorchScript, FILE.pt", DidYouMean(name, names));
 }
 
 }  // namespace

@@ -20,13 +20,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
+#include "common/base/error.h"
 #include "common/base/help_text.h"
+#include "common/base/nearest.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "common/wire/versions.h"
@@ -94,6 +97,14 @@ void AddProgressFlags(CLI::App& app, TrainFlags& flags) {
       "print at the end the images (or samples) per second, and the share of time outside compute");
 }
 
+// An empty text says that the value is known. CLI11 would list "crop,flip" as two values.
+std::string CheckAugment(const std::string& found) {
+  const std::vector<std::string> known = {"none", "crop", "flip", "crop,flip"};
+  if (absl::c_linear_search(known, found)) return "";
+  return absl::StrCat("expected none, crop, flip or crop,flip, found ", Shown(found),
+                      DidYouMean(found, known));
+}
+
 void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option(
          "--role", flags.role,
@@ -130,7 +141,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
          "random changes of the training images: none, crop (4 black pixels are added on "
          "each side, then a part of the original size is cropped), flip (half of the images "
          "are mirrored), or crop,flip")
-      ->check(CLI::IsMember({"none", "crop", "flip", "crop,flip"}))
+      ->check(CheckAugment)
       ->capture_default_str();
   app.add_option("--data-threads", flags.trainer.data_threads,
                  "threads that prepare batches ahead of the steps")

@@ -411,6 +411,15 @@ TEST(WrongValueTest, IsSeenAndWhatIsExpectedIsSaid) {
   EXPECT_EQ(Complaint({"turn", "--side=up"}), "--side: expected one of left, right, found up");
 }
 
+TEST(WrongValueTest, IsToldTheNameThatIsNear) {
+  EXPECT_EQ(Complaint({"--colour=bleu"}),
+            "--colour: expected one of blue, red, found bleu; did you mean blue?");
+  EXPECT_EQ(Complaint({"--mixed=aut"}),
+            "--mixed: expected auto, or a number from 1 to 16, found aut; did you mean auto?");
+  EXPECT_EQ(Complaint({"turn", "--side=lefft"}),
+            "--side: expected one of left, right, found lefft; did you mean left?");
+}
+
 TEST(WrongValueTest, IsEscapedAndCut) {
   const std::string found = Complaint({("--colour=\x1b" + std::string(5000, 'x')).c_str()});
   EXPECT_THAT(found, HasSubstr("found \\033xxx"));

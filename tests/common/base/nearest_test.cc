@@ -14,6 +14,13 @@ TEST(NearestTest, FindsTheNameOfWhichTheFewestLettersDiffer) {
 
 TEST(NearestTest, OfTwoThatAreAsNearTakesTheFirst) { EXPECT_EQ(NearestOf("b", {"a", "c"}), "a"); }
 
+TEST(DidYouMeanTest, NamesWhatATypingErrorMakes) {
+  EXPECT_EQ(DidYouMean("asinc", {"sync", "async"}), "; did you mean async?");
+  EXPECT_EQ(DidYouMean("ss", {"sync", "ssp"}), "; did you mean ssp?");
+  EXPECT_EQ(DidYouMean("fast", {"sync", "async"}), "");
+  EXPECT_EQ(DidYouMean("", {"sync"}), "");
+}
+
 TEST(NearestTest, FindsNothingAmongNone) { EXPECT_EQ(NearestOf("a", {}), ""); }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "common/encoding/transform_registry.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 // The negation of every value.
@@ -113,6 +115,15 @@ TEST(TransformRegistryTest, EveryPartOfAChoiceMustBeKnown) {
                 IsError(Reason::kBadArgument, HasSubstr("encoding \"int9\": no transform \"int9\" "
                                                         "is known here; expected float32")))
         << unknown;
+  }
+}
+
+TEST(TransformRegistryTest, AnUnknownNameIsToldTheNearest) {
+  const TransformRegistry transforms = With("mine");
+  for (const auto& [name, end] : std::map<std::string, std::string>{
+           {"int9", "; did you mean int8?"}, {"mime", "; did you mean mine?"}}) {
+    EXPECT_THAT(CheckKnown(*ParseEncodingChoice(name), transforms),
+                IsError(Reason::kBadArgument, EndsWith(end)));
   }
 }
 

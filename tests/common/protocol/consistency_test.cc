@@ -12,6 +12,7 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr ConsistencyMode kModes[] = {ConsistencyMode::kSync, ConsistencyMode::kBackup,
@@ -234,6 +235,15 @@ TEST(ConsistencyNamesTest, AnUnknownNameIsRefusedWithTheListOfTheKnown) {
   ExpectUnknownRefused(kReductionNames, "expected one of mean, weighted-mean, sum");
   ExpectUnknownRefused(kOrderNames, "expected one of arrival, rank");
   ExpectUnknownRefused(kActionNames, "expected one of wait, proceed, evict");
+}
+
+TEST(ConsistencyNamesTest, AnUnknownNameIsToldTheNearest) {
+  ConsistencyMode mode = ConsistencyMode::kSync;
+  EXPECT_THAT(ParseConsistencyMode("asinc", &mode),
+              IsError(Reason::kBadArgument, EndsWith("ssp, async; did you mean async?")));
+  Consistency consistency;
+  EXPECT_THAT(ParseStalenessRules("gap-awar", &consistency),
+              IsError(Reason::kBadArgument, EndsWith("commas; did you mean gap-aware?")));
 }
 
 }  // namespace

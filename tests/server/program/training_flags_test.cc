@@ -320,6 +320,7 @@ TEST(TrainingFlagsTest, AreRefusedWithTheListOfWhatThereIs) {
        "action \"pray\" is unknown; expected one of wait, proceed, evict"},
       {{"--lr-schedule=random"},
        "schedule \"random\" is unknown; expected constant, step or cosine"},
+      {{"--lr-schedule=cosin"}, "expected constant, step or cosine; did you mean cosine?"},
   };
   for (const Refusal& refusal : refusals) {
     EXPECT_THAT(Apply(refusal.arguments),

@@ -94,7 +94,8 @@ class CTest(unittest.TestCase):
         ended = run([*launch, WORKER, "1"])
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         for line in (
-                'optimizer: there is no optimizer "sgdd"; expected sgd, adam, adamw, adagrad, rmsprop, lamb, mean_gradient, averaging or program',
+                'optimizer: there is no optimizer "sgdd"; expected sgd, adam, adamw, adagrad, rmsprop, lamb, mean_gradient, '
+                'averaging or program; did you mean sgd?',
                 'option: [BAD_OPTIMIZER] "lr" is not an option of sgd, which has learning_rate, momentum, dampening, '
                 "weight_decay and nesterov",
                 "buffer: the buffer of the gradient has 8 elements, the model has 9",
