@@ -177,8 +177,10 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       .add_option("--shared-memory", flags.shared_memory,
                   "whether workers of this node push and pull through shared memory: on or off")
       ->default_str("on");
+  // sluice_train has a --threads of its own, for LibTorch.
+  const bool taken = app.get_option_no_throw("--threads") != nullptr;
   AddOptional(
-      group, "--threads", flags.threads,
+      group, taken ? "--server-threads" : "--threads", flags.threads,
       "threads that do the arithmetic of a step or of an encoding (default: one for each core, at "
       "most 8)")
       ->check(CLI::Range(1, 1024));

@@ -62,6 +62,11 @@ class DescribeTest(unittest.TestCase):
             ("--careful", "", "take -x"),
         ])
 
+    def test_no_program_has_a_flag_twice(self):
+        for program in PROGRAMS:
+            flags = [flag for option in describe.help_of(program).options() for flag in option.flags()]
+            self.assertEqual([flag for flag in sorted(set(flags)) if flags.count(flag) > 1], [], program)
+
     def test_completes_flags_known_values_and_files(self):
         lines = list(describe.completion("program", describe.Help(HELP), {}))
         self.assertIn('    --mode) mapfile -t COMPREPLY < <(compgen -W "one two" -- "$cur"); return ;;', lines)
