@@ -238,6 +238,21 @@ TEST_F(SluiceEvaluateTest, SaysThatThereIsNoServerOrNoWorker) {
               HasSubstr("no worker joined the server within 3s"));
 }
 
+TEST_F(SluiceEvaluateTest, SaysHowToGiveTheTokenOfAJobOfMpirun) {
+  const std::string file = TestPath("token");
+  std::ofstream(file) << "secret\n";
+  using std::filesystem::perms;
+  std::filesystem::permissions(file, perms::owner_read | perms::owner_write);
+  Standalone server({"--workers=2", "--token-file=" + file});
+  EXPECT_THAT(OutputOf(Evaluate({server.flag(), "--connect-timeout=3"}), 1),
+              HasSubstr("sluice_evaluate: the call has no job token; start the caller with this "
+                        "job's token: --token-file=FILE here, with the file that the server was "
+                        "started with; a job of mpirun has a random token, which no file has, "
+                        "unless it was started with --token-file=FILE, too\n"));
+  EXPECT_THAT(OutputOf(Evaluate({server.flag(), "--connect-timeout=3", "--token-file=" + file}), 3),
+              HasSubstr("no worker joined the server within 3s"));
+}
+
 TEST_F(SluiceEvaluateTest, TellsThatTheServerTrainsAnotherModel) {
   Standalone server({"--workers=2"});
   const auto worker = Start(Train({server.flag()}));

@@ -68,7 +68,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(run("help").stdout, run().stderr)
 
     def test_the_help_tells_the_exit_codes_of_the_tests_above(self):
-        self.assertIn("Exit codes: those of the program; 2 there is no such command; 127 the program is not\nthere.\n",
+        self.assertIn("Exit codes: those of the program; 2 the command line is wrong; 127 the program is not\nthere.\n",
                       run("help").stdout)
 
     def test_programs_call_themselves_by_their_commands(self):

@@ -18,6 +18,7 @@
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
+#include "common/base/error.h"
 #include "common/base/logging.h"
 #include "common/base/progress_line.h"
 #include "common/wire/versions.h"
@@ -55,9 +56,9 @@ struct EvaluateFlags {
 };
 
 void AddEvaluateFlags(CLI::App& app, EvaluateFlags& flags) {
-  app.add_option(
-      "--checkpoint", flags.file,
-      "file to evaluate: a checkpoint, another .safetensors file, or one of torch.save()");
+  app.add_option("--checkpoint", flags.file,
+                 "file to evaluate: a checkpoint, another .safetensors file, or one that "
+                 "torch.save(dict(model.state_dict()), file) wrote");
   CLI::Option* const directory =
       app.add_option("--checkpoint-dir", flags.directory.directory,
                      "directory of a server to follow; of several servers that of the first one, "
@@ -167,6 +168,16 @@ absl::Status Run(const EvaluateFlags& flags) {
   return EvaluateAll(**source, data->samples, *model, progress, **report);
 }
 
+// Why the program ends, and what to do.
+std::string SentenceFor(const absl::Status& status) {
+  const std::string sentence = NameVariables(std::string(status.message()));
+  if (ReasonOf(status) != Reason::kBadToken) return sentence;
+  return absl::StrCat(sentence,
+                      ": --token-file=FILE here, with the file that the server was started with; a "
+                      "job of mpirun has a random token, which no file has, unless it was started "
+                      "with --token-file=FILE, too");
+}
+
 int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return 0;
   if (absl::IsInvalidArgument(status)) return 2;
@@ -190,8 +201,7 @@ int Main(int argc, char** argv) {
   absl::Status status = CheckTableModel(app, flags.model);
   if (status.ok()) status = Run(flags);
   if (!status.ok()) {
-    std::cerr << absl::StrCat(app.get_name(), ": ", NameVariables(std::string(status.message())),
-                              "\n");
+    std::cerr << absl::StrCat(app.get_name(), ": ", SentenceFor(status), "\n");
   }
   return ExitCodeOf(status);
 }

@@ -126,7 +126,8 @@ absl::Status OperatorClient::Explained(const absl::Status& status) const {
   if (reason == Reason::kBadToken) {
     return MakeError(reason, absl::StrCat(status.message(),
                                           "; give --token-file with the token with which the "
-                                          "server was started"));
+                                          "server was started; a job of mpirun has a random one, "
+                                          "unless it was started with --token-file, too"));
   }
   if (absl::IsPermissionDenied(status)) {
     return MakeError(
