@@ -78,6 +78,11 @@ class CommandTest(unittest.TestCase):
         for words in (("serve",), ("train", "--role=single", "--trace=x"), ("ctl", "checkpoint", "show", "/none")):
             self.assertRegex(run(*words).stderr, f"(^|\\n)sluice {words[0]}: ")
 
+    def test_serve_with_a_function_of_python_is_its_module(self):
+        self.put(self.bin, "python3", 'printf "%s|" "$@"; exit 7')
+        ended = run("serve", "my train.py:make", "--workers=2", program=self.sluice, PATH=self.bin)
+        self.assertEqual((ended.returncode, ended.stdout), (7, "-m|sluice.server|my train.py:make|--workers=2|"))
+
     def test_run_is_mpirun_on_this_machine_with_any_number_of_ranks(self):
         self.put(self.bin, "mpirun", 'printf "%s|" "$@"; exit 7')
         for count in (["-n", "3"], ["-n3"], ["-n=3"], ["-np", "3"], ["-n", "3", "--"]):

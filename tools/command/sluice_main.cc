@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -84,7 +85,9 @@ void PrintHelp(std::ostream& out) {
   out << absl::StrFormat("  %-28s%s\n", kRun, "starts a job on this machine: server and workers")
       << absl::StrFormat("  %-28s%s\n", "version", "prints the version")
       << absl::StrFormat("  %-28s%s\n", "help", "prints this, or with a command its flags")
-      << "\nsluice COMMAND --help lists the flags of a command.\n"
+      << "\nsluice COMMAND --help lists the flags of a command. sluice serve FILE.py:FUNCTION "
+         "FLAGS…\n"
+         "steps with the optimizer that the function of Python makes (python3-sluice).\n"
          "\nExit codes: those of the program; 2 the command line is wrong; 127 the program is not\n"
          "there.\n";
 }
@@ -132,6 +135,22 @@ int Run(const Command& command, char** argv) {
   argv[0] = name.data();
   execv(path.c_str(), argv);
   std::cerr << absl::StrCat("sluice: ", path, ": ", strerror(errno), "\n");
+  return kNoProgram;
+}
+
+// "train.py:make_optimizer", as python3 -m sluice.server takes it.
+bool IsFunctionOfPython(absl::string_view word) { return absl::StrContains(word, ".py:"); }
+
+// A server with an optimizer of the user's. `words` are those after "serve". Returns only if there
+// is no Python.
+int ServeWithPython(char** words) {
+  std::vector<std::string> begin = {"python3", "-m", "sluice.server"};
+  std::vector<char*> argv;
+  for (std::string& word : begin) argv.push_back(word.data());
+  for (; *words != nullptr; ++words) argv.push_back(*words);
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  std::cerr << absl::StrCat("sluice serve: python3: ", strerror(errno), "\n");
   return kNoProgram;
 }
 
@@ -229,6 +248,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (name == kRun) return RunJob(argv + 2);
+  if (name == "serve" && argc > 2 && IsFunctionOfPython(argv[2])) return ServeWithPython(argv + 2);
   const Command* const command = Find(name);
   return command == nullptr ? RefuseCommand(name) : Run(*command, argv + 1);
 }
