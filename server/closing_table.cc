@@ -41,10 +41,24 @@ std::string SecondsText(const google::protobuf::Duration& duration) {
 void AddSpeed(const v1::ServerState& state, Rows* rows) {
   rows->push_back({"time per step", SecondsText(state.mean_step_time())});
   rows->push_back({"longest wait for a step", SecondsText(state.longest_wait())});
-  const double trained = Seconds(state.since_initialized()) - Seconds(state.since_last_step());
+  const double trained = Seconds(state.mean_step_time()) * static_cast<double>(state.steps_made());
   if (state.samples() == 0 || trained <= 0) return;
   const double rate = static_cast<double>(state.samples()) / trained;
   rows->push_back({"samples per second", absl::StrFormat("%.0f", rate)});
+}
+
+// How the job has ended. A warning's sentence stands below the table.
+std::string Title(const v1::ServerState& state) {
+  const v1::Verdict& verdict = state.verdict();
+  std::string title = absl::StrCat("the server ended at step ", state.step(), TrainedWords(state));
+  if (verdict.kind() == v1::Verdict::DIVERGED) {
+    title = absl::StrCat("training has diverged, and ended at step ", state.step());
+  } else if (state.phase() == v1::FINISHED || state.phase() == v1::DRAINING) {
+    title = verdict.text();
+  }
+  if (state.incarnation() <= 1) return title;
+  return absl::StrCat(title, " (all numbers but the steps are those of incarnation ",
+                      state.incarnation(), ")");
 }
 
 // Without what has not occurred. A server that was started again counts anew.
@@ -92,7 +106,7 @@ std::string ClosingTable(const v1::ServerState& state, const Results& results,
   for (const auto& result : results) {
     rows.push_back({absl::Utf8SafeCEscape(result.first), absl::StrFormat("%.4f", result.second)});
   }
-  if (state.has_loss()) rows.push_back({"loss", absl::StrFormat("%.4f", state.loss())});
+  if (state.has_loss()) rows.push_back({"training loss", absl::StrFormat("%.4f", state.loss())});
   rows.push_back({"steps", absl::StrCat(state.step())});
   if (state.has_mean_step_time()) AddSpeed(state, &rows);
   if (state.has_last_checkpoint()) {
@@ -101,12 +115,8 @@ std::string ClosingTable(const v1::ServerState& state, const Results& results,
   if (crc.has_value()) rows.push_back({"parameters' CRC-32", absl::StrFormat("%08x", *crc)});
   AddPushes(state, &rows);
   AddTraffic(state, &rows);
-  const std::string since =
-      state.incarnation() > 1
-          ? absl::StrCat(" (numbers since server process ", state.incarnation(), " has gone on)")
-          : "";
-  return absl::StrCat("Sluice job ", state.job_id(), ": ", state.verdict().text(), since, "\n",
-                      Render(rows), Warnings(state));
+  return absl::StrCat("Sluice job ", state.job_id(), ": ", Title(state), "\n", Render(rows),
+                      Warnings(state));
 }
 
 std::string ClosingLine(const std::string& model, const v1::ServerState& state,

@@ -92,7 +92,7 @@ StepState CurrentStep::Describe(const InFlightLimit* in_flight) const {
     state.missing = state.absent = progress.absent;  // nobody else is there
   }
   if (!awaits) {
-    state.stalled = StalledWorkers(roster_.sessions().records(), clock_.Now(), StepState::kNames);
+    FindStalled(roster_.sessions().records(), clock_.Now(), &state);
     return state;
   }
   const std::vector<SessionId> holders = Holders(progress);

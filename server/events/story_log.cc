@@ -117,9 +117,10 @@ void StoryLog::TellStalled(const JobMoment& moment, Lines* lines) {
   for (const v1::StalledWorker& worker : moment.state.current().stalled()) {
     stalled.insert(worker.worker());
     if (stalled_.count(worker.worker()) > 0 || stalled.size() > kMostNamed) continue;
-    lines->push_back(absl::StrFormat(
-        "%s has sent no gradient for %s; it usually needs %.2g s", Shown(worker.worker()),
-        TimeWords(absl::Seconds(Seconds(worker.since_last_push()))), Seconds(worker.usual())));
+    lines->push_back(absl::StrCat(Shown(worker.worker()), " has sent no gradient for ",
+                                  TimeWords(absl::Seconds(Seconds(worker.since_last_push()))),
+                                  "; it usually needs ",
+                                  TimeWords(absl::Seconds(Seconds(worker.usual())))));
   }
   stalled_ = std::move(stalled);
 }
@@ -198,10 +199,7 @@ void StoryLog::TellEnd(const JobMoment& moment, const JobNews& news, Lines* line
     std::string line = absl::StrCat(
         change.kind == Kind::kFinished ? "training has finished at step " : "the job ends at step ",
         state.step());
-    if (state.has_since_initialized()) {
-      absl::StrAppend(&line, ", ", TimeWords(absl::Seconds(Seconds(state.since_initialized()))),
-                      state.incarnation() > 1 ? " after this server went on" : " after it began");
-    }
+    line += TrainedWords(state);
     line += ResultsIn(moment.results.empty() ? MeasuredResults(state) : moment.results);
     lines->push_back(line);
   }

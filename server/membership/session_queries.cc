@@ -13,15 +13,23 @@ std::vector<SessionId> SilentSince(const SessionRecords& records, absl::Time dea
   return silent;
 }
 
-std::vector<StalledWorker> StalledWorkers(const SessionRecords& records, absl::Time now,
-                                          size_t limit) {
-  std::vector<StalledWorker> stalled;
+void FindStalled(const SessionRecords& records, absl::Time now, StepState* state) {
   for (const auto& [name, record] : records) {
-    if (stalled.size() == limit) break;
     if (!record.HasStalled(now)) continue;
-    stalled.push_back({name, now - record.last_push, record.push_interval});
+    ++state->stalled_workers;
+    if (state->stalled.size() == StepState::kNames) continue;
+    state->stalled.push_back({name, now - record.last_push, record.push_interval});
   }
-  return stalled;
+}
+
+GoneWorkers CountGone(const SessionRecords& records) {
+  GoneWorkers gone;
+  for (const auto& [name, record] : records) {
+    if (record.role != SessionRole::kWorker) continue;
+    if (record.presence == Presence::kLeft) ++gone.left;
+    if (record.presence != Presence::kLeft && !record.joined) ++gone.away;
+  }
+  return gone;
 }
 
 std::vector<SessionId> HoldersOf(Step step, const SessionRecords& records,

@@ -22,9 +22,10 @@ namespace sluice {
 // The open sessions that were last seen at `deadline` or before.
 std::vector<SessionId> SilentSince(const SessionRecords& records, absl::Time deadline);
 
-// The first `limit` workers that have stalled; see SessionRecord::HasStalled().
-std::vector<StalledWorker> StalledWorkers(const SessionRecords& records, absl::Time now,
-                                          size_t limit);
+// Puts the workers that have stalled into `state`; see SessionRecord::HasStalled().
+void FindStalled(const SessionRecords& records, absl::Time now, StepState* state);
+
+GoneWorkers CountGone(const SessionRecords& records);
 
 // The members of `step` that others wait for: those that have not contributed or, with `slowest`
 // (ssp), those with that clock.

@@ -268,6 +268,7 @@ absl::StatusOr<const SessionRecord*> SessionTable::Open(const JoinRequest& reque
   record.presence = Presence::kPresent;
   record.joined = true;
   record.failure.clear();
+  record.push_interval = absl::ZeroDuration();
   record.last_seen = now;
   if (!keeps_place) record.active_from = active_from;
   by_session_.emplace(record.session, &record);

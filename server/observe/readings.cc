@@ -1,7 +1,10 @@
 #include "server/observe/readings.h"
 
+#include <cmath>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "common/wire/settings.h"
 #include "server/policy/mode_options.h"
@@ -15,9 +18,23 @@ double Seconds(const google::protobuf::Duration& duration) {
 
 std::string TimeWords(absl::Duration duration) {
   const int64_t seconds = absl::ToInt64Seconds(duration);
+  if (seconds < 1) return absl::StrFormat("%.2g s", absl::ToDoubleSeconds(duration));
   if (seconds < 60) return absl::StrCat(seconds, " s");
   if (seconds < 3600) return absl::StrCat(seconds / 60, " min ", seconds % 60, " s");
   return absl::StrCat(seconds / 3600, " h ", seconds / 60 % 60, " min");
+}
+
+std::string NumberWords(double number) {
+  return std::abs(number) < 1000 ? absl::StrFormat("%.3g", number)
+                                 : absl::StrFormat("%.0f", number);
+}
+
+std::string TrainedWords(const v1::ServerState& state) {
+  if (!state.has_since_last_step()) return "";
+  const absl::Duration trained =
+      FromProto(state.since_initialized()) - FromProto(state.since_last_step());
+  return absl::StrCat(", ", TimeWords(trained),
+                      state.incarnation() > 1 ? " after this server went on" : " after it began");
 }
 
 std::string PhaseName(v1::ServerPhase phase) {

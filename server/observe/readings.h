@@ -16,7 +16,10 @@
 namespace sluice {
 
 double Seconds(const google::protobuf::Duration& duration);
-std::string TimeWords(absl::Duration duration);  // "20 s", "2 min 4 s", "3 h 12 min"
+std::string TimeWords(absl::Duration duration);  // "0.3 s", "20 s", "2 min 4 s", "3 h 12 min"
+std::string NumberWords(double number);          // with three digits: "0.476", "10", "1500"
+// ", 2 s after it began", of the latest step; empty if there is none.
+std::string TrainedWords(const v1::ServerState& state);
 
 std::string PhaseName(v1::ServerPhase phase);                // "waiting for workers", "training"
 std::string WarningName(v1::WarningKind kind);               // "loss_rises"

@@ -65,6 +65,7 @@ v1::StepState StepToProto(const StepState& step, absl::Time now) {
     awaited.set_lag(worker.lag);
     awaited.set_bytes_arrived(worker.bytes_arrived);
   }
+  message.set_stalled_workers(step.stalled_workers);
   for (const StalledWorker& worker : step.stalled) {
     v1::StalledWorker& stalled = *message.add_stalled();
     stalled.set_worker(worker.worker);
@@ -143,11 +144,15 @@ v1::InFlight InFlightToProto(const InFlightStatus& in_flight) {
   return message;
 }
 
-v1::WorkerCounts CountsToProto(const WorkerCounts& workers) {
+v1::WorkerCounts CountsToProto(const ShardStatus& state) {
+  const WorkerCounts& workers = state.worker_counts;
   v1::WorkerCounts message;
   message.set_connected(workers.connected);
   message.set_lost(workers.open - workers.connected);
   message.set_evicted(workers.evicted);
+  message.set_left(state.ended_before ? std::max(state.gone.left, 1u) : state.gone.left);
+  message.set_away(state.gone.away);
+  message.set_most(state.most_workers);
   return message;
 }
 
@@ -240,8 +245,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
   }
   message.set_workers(state.workers);
   message.set_expected_workers(state.expected_workers);
-  *message.mutable_worker_counts() = CountsToProto(state.worker_counts);
-  message.mutable_worker_counts()->set_left(state.left);
+  *message.mutable_worker_counts() = CountsToProto(state);
   message.set_observers(state.observers);
   *message.mutable_current() = StepToProto(state.current, state.now);
   PutChanged(FirstGroups(state.changed), message.mutable_changed_options());
@@ -270,6 +274,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
   if (state.measured.count > 0) *message.mutable_measurement() = MeasuredToProto(state.measured);
   if (state.loss.has_value()) message.set_loss(*state.loss);
   message.set_samples(state.samples);
+  message.set_steps_made(state.times.steps);
   PutTimes(state, &message);
   *message.mutable_verdict() = VerdictOn(message);
   return message;
@@ -324,10 +329,7 @@ v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state,
   message.set_index(record.index);
   message.set_joined(record.joined);
   message.set_pulling(pulling.count(record.session) > 0);
-  const std::vector<StalledWorker>& stalled = state.current.stalled;
-  message.set_stalled(std::any_of(stalled.begin(), stalled.end(), [&](const StalledWorker& one) {
-    return one.worker == record.worker;
-  }));
+  message.set_stalled(state.current.stalled_workers > 0 && record.HasStalled(state.now));
   message.set_lag(state.step.value() - std::min(state.step, record.last_gradient_step).value());
   message.set_contributed(record.contributed == state.step);
   *message.mutable_since_last_seen() = ToProto(state.now - record.last_seen);

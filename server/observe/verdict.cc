@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/wire/messages.h"
@@ -18,6 +17,7 @@ using Text = absl::optional<std::string>;  // the sentence, if the verdict is tr
 
 constexpr absl::Duration kLongWait = absl::Seconds(5);   // for workers or a server
 constexpr absl::Duration kLongPause = absl::Minutes(1);  // without a step
+constexpr absl::Duration kLongFirstStep = absl::Minutes(5);
 constexpr int kWaitInSteps = 4;
 constexpr int kPauseInSteps = 20;
 
@@ -45,26 +45,14 @@ Text Diverged(const v1::ServerState& state) {
   return text;
 }
 
-std::string Duration(const v1::ServerState& state) {
-  if (!state.has_since_initialized()) return "";
-  const absl::Duration since = FromProto(state.since_initialized());
-  const absl::Duration last =
-      state.has_since_last_step() ? FromProto(state.since_last_step()) : absl::ZeroDuration();
-  return absl::StrCat(", ", TimeWords(since - last), " after it began");
-}
-
 // Whether all workers have gone, and none of them in good order.
 bool AllAreLost(const v1::ServerState& state) {
-  return state.phase() == v1::FINISHED && state.worker_counts().evicted() > 0 &&
-         state.worker_counts().left() == 0;
+  return state.phase() == v1::FINISHED && state.worker_counts().left() == 0;
 }
 
 Text Finished(const v1::ServerState& state) {
   if (state.phase() != v1::FINISHED || AllAreLost(state)) return absl::nullopt;
-  std::string text = absl::StrCat("training has finished at ", StepOf(state), Duration(state));
-  for (const auto& [name, value] : MeasuredResults(state)) {
-    absl::StrAppendFormat(&text, ", %s %.4g", Shown(name), value);
-  }
+  std::string text = absl::StrCat("training has finished at ", StepOf(state), TrainedWords(state));
   const uint32_t evicted = state.worker_counts().evicted();
   if (evicted > 0) absl::StrAppend(&text, "; ", Workers(evicted), " did not come to the end");
   return text;
@@ -72,7 +60,7 @@ Text Finished(const v1::ServerState& state) {
 
 Text Ending(const v1::ServerState& state) {
   if (state.phase() != v1::DRAINING) return absl::nullopt;
-  return absl::StrCat("the server goes down at ", StepOf(state), Duration(state));
+  return absl::StrCat("the server was told to end at ", StepOf(state), TrainedWords(state));
 }
 
 Text CannotSave(const v1::ServerState& state) {
@@ -91,18 +79,32 @@ Text ServerAway(const v1::ServerState& state) {
                       "; see its log, or start it again with its flags");
 }
 
+// Of the workers that the job expects, how many have not joined.
+uint32_t NotJoined(const v1::ServerState& state) {
+  const uint32_t here = state.worker_counts().connected() + state.worker_counts().left();
+  return state.expected_workers() - std::min(state.expected_workers(), here);
+}
+
+// In some modes the first workers train before all have joined.
+bool MakesSteps(const v1::ServerState& state) {
+  return state.worker_counts().connected() > 0 && state.has_since_last_step() &&
+         FromProto(state.since_last_step()) < kLongPause;
+}
+
 Text Waiting(const v1::ServerState& state) {
-  if (state.phase() != v1::WAITING_FOR_WORKERS) return absl::nullopt;
-  const uint32_t here = state.worker_counts().connected();
-  const uint32_t expected = state.expected_workers();
+  if (state.phase() != v1::WAITING_FOR_WORKERS || MakesSteps(state)) return absl::nullopt;
+  const bool none_is_here = state.worker_counts().connected() == 0;
   const std::string begin = state.has_since_initialized()
                                 ? absl::StrCat("training is at ", StepOf(state), " and waits for ")
                                 : "training waits for ";
-  if (here < expected) {
-    return absl::StrCat(begin, expected - here, " of ", Workers(expected),
-                        " to join; --start-timeout bounds this");
+  const uint32_t absent = NotJoined(state);
+  if (absent > 0) {
+    return absl::StrCat(begin, absent, " of ", Workers(state.expected_workers()), " to join; ",
+                        none_is_here ? "start them" : "--start-timeout can bound this");
   }
-  if (state.has_since_initialized()) return absl::StrCat(begin, "workers to join");
+  if (state.has_since_initialized() || none_is_here) {
+    return absl::StrCat(begin, "workers to join");
+  }
   return absl::StrCat(begin, "the initial parameters, which a worker sends");
 }
 
@@ -121,29 +123,50 @@ std::string AwaitedNames(const v1::StepState& step) {
   return more > 0 ? absl::StrCat(names, " and ", more, " more") : names;
 }
 
-Text Slow(const v1::ServerState& state) {
+Text WaitsForWorkers(const v1::ServerState& state) {
   const v1::StepState& step = state.current();
-  const absl::Duration usual = FromProto(state.mean_step_time());
   const absl::Duration waited = FromProto(step.waiting());
-  if (step.missing() > 0 && waited >= std::max(kLongWait, kWaitInSteps * usual)) {
-    return absl::StrCat(StepOf(state), " has waited ", TimeWords(waited), " for ",
-                        AwaitedNames(step),
-                        "; see the log there. --max-step-wait bounds such waits");
-  }
-  if (step.stalled_size() > 0) {
-    const v1::StalledWorker& first = step.stalled(0);
-    std::string text =
-        absl::StrCat(Shown(first.worker()), " has sent no gradient for ",
-                     TimeWords(FromProto(first.since_last_push())),
-                     absl::StrFormat("; it usually needs %.2g s. ", Seconds(first.usual())));
-    const int more = step.stalled_size() - 1;
-    if (more > 0) absl::StrAppend(&text, more, more == 1 ? " more is" : " more are", " silent. ");
-    return absl::StrCat(text, "Nobody waits for such a worker, but see its log");
+  // Before the first step nobody knows how long one takes.
+  const absl::Duration patience =
+      state.has_mean_step_time()
+          ? std::max(kLongWait, kWaitInSteps * FromProto(state.mean_step_time()))
+          : kLongPause;
+  if (step.missing() == 0 || waited < patience) return absl::nullopt;
+  return absl::StrCat(StepOf(state), " has waited ", TimeWords(waited), " for ", AwaitedNames(step),
+                      "; see the log there. --max-step-wait bounds such waits");
+}
+
+Text HasStalledWorkers(const v1::ServerState& state) {
+  const v1::StepState& step = state.current();
+  if (step.stalled().empty()) return absl::nullopt;
+  const v1::StalledWorker& first = step.stalled(0);
+  std::string text = absl::StrCat(Shown(first.worker()), " has sent no gradient for ",
+                                  TimeWords(FromProto(first.since_last_push())),
+                                  "; it usually needs ", TimeWords(FromProto(first.usual())), ". ");
+  const uint32_t more = std::max(step.stalled_workers(), 1u) - 1;
+  if (more > 0) absl::StrAppend(&text, more, more == 1 ? " more is" : " more are", " silent. ");
+  return absl::StrCat(text, "Nobody waits for such a worker, but see its log");
+}
+
+Text MakesNoSteps(const v1::ServerState& state) {
+  if (state.phase() != v1::TRAINING || !state.has_since_initialized()) return absl::nullopt;
+  if (!state.has_since_last_step()) {
+    const absl::Duration pause = FromProto(state.since_initialized());
+    if (pause < kLongFirstStep) return absl::nullopt;
+    return absl::StrCat("no step was made in ", TimeWords(pause), " since ", StepOf(state),
+                        "; see the workers' logs");
   }
   const absl::Duration pause = FromProto(state.since_last_step());
-  if (state.has_since_last_step() && pause >= std::max(kLongPause, kPauseInSteps * usual)) {
-    return absl::StrCat("there was no step for ", TimeWords(pause), " after ", StepOf(state),
-                        "; see the workers' logs");
+  if (pause < std::max(kLongPause, kPauseInSteps * FromProto(state.mean_step_time()))) {
+    return absl::nullopt;
+  }
+  return absl::StrCat("there was no step for ", TimeWords(pause), " after ", StepOf(state),
+                      "; see the workers' logs");
+}
+
+Text Slow(const v1::ServerState& state) {
+  for (const auto judge : {WaitsForWorkers, HasStalledWorkers, MakesNoSteps}) {
+    if (Text text = judge(state); text.has_value()) return text;
   }
   return absl::nullopt;
 }
@@ -152,20 +175,25 @@ Text NotLearning(const v1::ServerState& state) {
   return WarningOf(state, {v1::DOES_NOT_LEARN, v1::GRADIENTS_DROPPED});
 }
 
+// Those who have gone and in whose place nobody has come, whatever the names.
 Text WorkersLost(const v1::ServerState& state) {
   const v1::WorkerCounts& counts = state.worker_counts();
   if (AllAreLost(state)) {
-    return absl::StrCat("every worker was lost, and training has stopped at ", StepOf(state),
-                        Duration(state), "; the log says why");
+    return absl::StrCat("no worker came to the end, and training has stopped at ", StepOf(state),
+                        TrainedWords(state), "; the log says why");
   }
-  if (counts.evicted() > 0) {
-    return absl::StrCat(Workers(counts.evicted()), counts.evicted() == 1 ? " was" : " were",
-                        " lost, and nobody with the name is back; ", counts.connected(),
-                        counts.connected() == 1 ? " goes" : " go",
-                        " on. The log names who it was; start it again");
+  const uint32_t expected = state.expected_workers();
+  const uint32_t size = std::max(counts.most(), expected - std::min(expected, counts.left()));
+  const uint32_t absent = size - std::min(size, counts.connected());
+  const uint32_t gone = std::min(absent, counts.evicted() + counts.away());
+  if (gone > 0) {
+    return absl::StrCat(gone, " of ", Workers(size), gone == 1 ? " is" : " are",
+                        " lost; the log and sluicectl workers name who has gone. Start as many "
+                        "again: they join under way");
   }
-  if (counts.lost() > 0) {
-    return absl::StrCat(Workers(counts.lost()), counts.lost() == 1 ? " has" : " have",
+  const uint32_t lost = std::min(absent, counts.lost());
+  if (lost > 0) {
+    return absl::StrCat(lost, " of ", Workers(size), lost == 1 ? " has" : " have",
                         " lost the connection, and may come back within the lease");
   }
   return WarningOf(state, {v1::WORKERS_LOST, v1::WORKERS_LATE, v1::TOO_FEW_WORKERS});
@@ -174,8 +202,12 @@ Text WorkersLost(const v1::ServerState& state) {
 std::string Fine(const v1::ServerState& state) {
   std::string text = absl::StrCat("training is at ", StepOf(state));
   const double usual = Seconds(state.mean_step_time());
-  if (usual > 0) absl::StrAppendFormat(&text, ", %.3g steps/s", 1 / usual);
-  if (state.has_loss()) absl::StrAppendFormat(&text, ", loss %.4g", state.loss());
+  if (usual > 0) absl::StrAppend(&text, ", ", NumberWords(1 / usual), " steps/s");
+  if (state.has_loss()) absl::StrAppend(&text, ", loss ", NumberWords(state.loss()));
+  if (state.phase() == v1::WAITING_FOR_WORKERS) {
+    absl::StrAppend(&text, "; ", NotJoined(state), " of ", Workers(state.expected_workers()),
+                    " did not join yet");
+  }
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "server/membership/session_queries.h"
 
 namespace sluice {
 namespace {
@@ -199,6 +200,7 @@ void Coordinator::OnApplied(const StepNorms& norms, Completions* completions) {
   applying_ = false;
   job_.step.Finish();
   times_.last_step = job_.clock.Now();
+  if (++times_.steps == 1) times_.first_step = times_.last_step;
   job_.answers.OnPublished(job_.step.number(), completions);
   GoDown(job_.watch.OnStep(norms, completions), completions);
   AdoptSettings(completions);
@@ -231,7 +233,7 @@ ShardStatus Coordinator::Describe() const {
   const Census& census = job_.roster.sessions().census();
   state.workers = census.open(SessionRole::kWorker);
   state.worker_counts = census.workers();
-  state.left = census.known(SessionRole::kWorker) - state.workers - state.worker_counts.evicted;
+  state.gone = CountGone(job_.roster.sessions().records());
   state.observers = census.open(SessionRole::kObserver);
   state.ended_before = job_.roster.ended_before();
   const JobModel& model = job_.roster.model();

@@ -109,6 +109,7 @@ void ShardWatch::Describe(ShardStatus* status) const {
   status->warnings = watch_.warnings();
   status->suspect_since = watch_.suspect_since();
   status->goes_back = watch_.GoesBack();
+  status->most_workers = watch_.trained().workers;
   status->samples = watch_.trained().samples;
   status->loss = watch_.trained().loss();
 }

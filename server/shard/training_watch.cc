@@ -145,20 +145,21 @@ void TrainingWatch::NoteVerdict(Step step, AdviceSource facts) {
 // ---- Workers and pushes ----
 
 void TrainingWatch::OnWorkers(Step step, const WorkerCounts& now) {
-  size_ = std::max(size_, now.connected);
+  trained_.workers = std::max(trained_.workers, now.connected);
   const bool more = now.evicted > std::exchange(evicted_, now.evicted);
-  const uint32_t lost = std::min(now.evicted, size_ - std::min(size_, now.open));
-  if (lost == 0 || 2 * lost < size_) return End(WarningKind::kWorkersLost, step);
+  const uint32_t lost =
+      std::min(now.evicted, trained_.workers - std::min(trained_.workers, now.open));
+  if (lost == 0 || 2 * lost < trained_.workers) return End(WarningKind::kWorkersLost, step);
   if (!more || Lasts(WarningKind::kWorkersLost)) return;
-  Begin(
-      WarningKind::kWorkersLost, step,
-      absl::StrCat(lost, " of ", size_, " workers were evicted and are not back, so the job sees ",
-                   "only a part of its data; look for their end in their own logs, and start ",
-                   "them again: they join under way"));
+  Begin(WarningKind::kWorkersLost, step,
+        absl::StrCat(lost, " of ", trained_.workers,
+                     " workers were evicted and are not back, so the job sees ",
+                     "only a part of its data; look for their end in their own logs, and start ",
+                     "them again: they join under way"));
 }
 
 void TrainingWatch::OnLeave() {
-  size_ -= std::min(size_, 1u);
+  trained_.workers -= std::min(trained_.workers, 1u);
   ++done_;
 }
 

@@ -26,10 +26,11 @@ namespace sluice {
 // Called only when there is something to advise.
 using AdviceSource = absl::FunctionRef<AdviceFacts()>;
 
-// What the steps of this server process were made of.
+// What has trained in this server process, and of what its steps were made.
 struct Trained {
   static constexpr size_t kRecent = 20;
 
+  uint32_t workers = 0;  // the most at once, less those that have left since
   uint64_t samples = 0;
   std::deque<double> losses;  // of the latest kRecent steps with a finite one
 
@@ -122,7 +123,6 @@ class TrainingWatch {
   absl::optional<WarningKind> diverges_as_;
   UnderWay under_way_;
   Trained trained_;
-  uint32_t size_ = 0;     // of the job: the most workers at once, less those that are done
   uint32_t done_ = 0;     // workers that have left in good order
   uint32_t evicted_ = 0;  // workers, at the last OnWorkers()
   uint64_t judged_ = 0;   // pushes, accepted and dropped

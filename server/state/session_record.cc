@@ -47,7 +47,9 @@ void SessionRecord::Remember(const PushHeader& header, const StoredAnswer& answe
   if (last_push > absl::InfinitePast()) {
     const absl::Duration interval = now - last_push;
     const bool is_first = push_interval == absl::ZeroDuration();
-    push_interval = is_first ? interval : push_interval + (interval - push_interval) / 10;
+    push_interval =
+        is_first ? interval
+                 : push_interval + (std::min(interval, 10 * push_interval) - push_interval) / 10;
   }
   last_push = now;
   if (outcome.disposition == Disposition::kStaleDropped) {

@@ -95,7 +95,9 @@ struct SessionRecord {
   // Type and size of the attachments of its latest push that counted and had attachments.
   std::vector<std::pair<std::string, size_t>> attachments;
   absl::Time last_push = absl::InfinitePast();
-  absl::Duration push_interval;  // between its latest pushes, about ten of them; 0: it has made one
+  // Between its latest pushes, about ten of them, of which no single one counts much. 0 before the
+  // second push since it joined.
+  absl::Duration push_interval;
 
   // Whether its session is open: it is present, or lost with a running lease.
   bool alive() const { return presence == Presence::kPresent || presence == Presence::kLost; }
@@ -109,12 +111,13 @@ struct SessionRecord {
   }
   bool IsMissingFrom(Step step) const { return IsMemberOf(step) && contributed != step; }
   Rank rank() const { return {index, worker}; }
-  // Whether it has sent no gradient for far longer than it usually takes.
+  // Whether it has sent no gradient for far longer than it usually takes, without the time in which
+  // it had to wait for this server.
   bool HasStalled(absl::Time now) const {
     constexpr absl::Duration kLongest = absl::Seconds(10);
     return role == SessionRole::kWorker && presence == Presence::kPresent &&
            push_interval > absl::ZeroDuration() &&
-           now - last_push > std::max(kLongest, 10 * push_interval);
+           now - last_push - served.After(last_push) > std::max(kLongest, 10 * push_interval);
   }
   // Its name, process and host, for people: `"worker-1" (process 12 on node1)`.
   std::string Describe() const;

@@ -5,8 +5,9 @@
 namespace sluice {
 
 absl::Duration ShardStatus::MeanStepTime() const {
-  if (step.value() == 0 || !times.last_step.has_value()) return absl::ZeroDuration();
-  return (*times.last_step - *times.initialized) / static_cast<double>(step.value());
+  if (times.steps == 0) return absl::ZeroDuration();
+  if (times.steps == 1) return *times.last_step - *times.initialized;
+  return (*times.last_step - *times.first_step) / static_cast<double>(times.steps - 1);
 }
 
 std::vector<TableStatus> ShardStatus::table_totals() const {

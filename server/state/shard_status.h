@@ -56,7 +56,9 @@ struct MeasurementStatus {
 struct StepTimes {
   absl::Duration longest_wait;  // that a step, or in ssp a worker, has waited for workers
   absl::optional<absl::Time> initialized;
+  absl::optional<absl::Time> first_step;  // of this process
   absl::optional<absl::Time> last_step;
+  uint64_t steps = 0;  // of this process
 };
 
 // A worker that others wait for.
@@ -65,6 +67,11 @@ struct AwaitedWorker {
   absl::Duration since_last_seen;  // since its last call, or its connection broke
   uint64_t lag = 0;                // the server's step − the step of its latest gradient
   uint64_t bytes_arrived = 0;      // of its push in flight
+};
+
+struct GoneWorkers {
+  uint32_t left = 0;  // in good order, from any incarnation
+  uint32_t away = 0;  // of an earlier incarnation, and not back
 };
 
 // A worker whose next gradient is late, though nobody waits for it.
@@ -87,6 +94,7 @@ struct StepState {
   std::vector<std::string> contributed;  // names of the first kNames
   std::vector<AwaitedWorker> awaited;    // the first kNames
   std::vector<StalledWorker> stalled;    // the first kNames; see SessionRecord::HasStalled()
+  uint32_t stalled_workers = 0;          // all of them
 };
 
 // Another server that the current step waits for.
@@ -111,7 +119,8 @@ struct ShardStatus {
   uint32_t workers = 0;
   uint32_t expected_workers = 0;  // of ShardOptions
   WorkerCounts worker_counts;
-  uint32_t left = 0;  // workers that have gone, and are not counted as evicted
+  GoneWorkers gone;
+  uint32_t most_workers = 0;  // connected at once, without those that have left since
   uint32_t observers = 0;
   bool end_is_saved = false;     // training has ended, and a checkpoint of that is on the disk
   bool end_is_complete = false;  // and no observer was there, so that nothing is left to be saved
@@ -144,8 +153,8 @@ struct ShardStatus {
   bool diverged = false;                  // the server ended the job, because training diverged
   bool goes_back = false;                 // training diverges, and the server shall go back
 
-  // The time from initialisation to the latest step, divided by the number of steps. 0 before the
-  // first step.
+  // The mean time between the steps of this process; of its first one, since initialisation. 0
+  // before that.
   absl::Duration MeanStepTime() const;
   // What all servers have of each table, in the order of the layout.
   std::vector<TableStatus> table_totals() const;

@@ -37,6 +37,10 @@ v1::ServerState State() {
   state.set_wire_bytes_sent(50'000);
   state.mutable_mean_step_time()->set_nanos(500'000'000);
   state.mutable_longest_wait()->set_nanos(750'000'000);
+  state.set_incarnation(1);
+  state.set_phase(v1::FINISHED);
+  state.set_steps_made(4);
+  state.mutable_verdict()->set_kind(v1::Verdict::FINISHED);
   state.mutable_verdict()->set_text("it has finished");
   state.mutable_since_initialized()->set_seconds(5);
   state.mutable_since_last_step()->set_seconds(3);
@@ -57,7 +61,7 @@ TEST(ClosingTableTest, TellsHowTheJobEndedAndThenWhatItCost) {
   EXPECT_EQ(ClosingTable(state, {{"test accuracy", 0.89456}}, 0x9ae0daaf),
             "Sluice job 1f2e: it has finished\n"
             "  test accuracy              0.8946\n"
-            "  loss                       0.2500\n"
+            "  training loss              0.2500\n"
             "  steps                           4\n"
             "  time per step            0.5000 s\n"
             "  longest wait for a step  0.7500 s\n"
@@ -78,12 +82,22 @@ TEST(ClosingTableTest, TellsHowTheJobEndedAndThenWhatItCost) {
             "    sent on the wire         0.1 MB\n");
 }
 
-TEST(ClosingTableTest, SaysThatNumbersAreThoseOfALaterServerProcess) {
+TEST(ClosingTableTest, BeginsWithHowTheJobHasEnded) {
   v1::ServerState state = State();
+  const auto title = [&state] {
+    const std::string table = ClosingTable(state, {}, absl::nullopt);
+    return table.substr(0, table.find('\n'));
+  };
   state.set_incarnation(2);
-  EXPECT_THAT(
-      ClosingTable(state, {}, absl::nullopt),
-      HasSubstr("Sluice job 1f2e: it has finished (numbers since server process 2 has gone on)\n"));
+  EXPECT_EQ(
+      title(),
+      "Sluice job 1f2e: it has finished (all numbers but the steps are those of incarnation 2)");
+  state.set_incarnation(1);
+  state.mutable_verdict()->set_kind(v1::Verdict::DIVERGED);
+  EXPECT_EQ(title(), "Sluice job 1f2e: training has diverged, and ended at step 4");
+  state.set_phase(v1::TRAINING);
+  state.mutable_verdict()->set_kind(v1::Verdict::SLOW);
+  EXPECT_EQ(title(), "Sluice job 1f2e: the server ended at step 4, 2 s after it began");
 }
 
 TEST(ClosingTableTest, EndsWithTheWarnings) {
@@ -147,7 +161,7 @@ TEST(ClosingTableTest, LeavesOutWhatTheFirstOfSeveralServersDoesNotKnow) {
 
 TEST(ClosingTableTest, DescribesAJobThatNeverBegan) {
   EXPECT_EQ(ClosingTable(ToProto(ShardStatus()), {}, absl::nullopt),
-            "Sluice job : training waits for the initial parameters, which a worker sends\n"
+            "Sluice job : the server ended at step 0\n"
             "  steps            0\n"
             "  pushes received  0\n");
 }

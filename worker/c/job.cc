@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <limits>
@@ -35,7 +36,11 @@ struct LastError {
 
 pthread_t serving_thread;
 
-void ForwardToServingThread(int signal) { pthread_kill(serving_thread, signal); }
+// Until the server has started, nobody waits for signals: then they end the process, as without it.
+void ForwardToServingThread(int signal) {
+  if (pthread_equal(pthread_self(), serving_thread) != 0) std::signal(signal, SIG_DFL);
+  pthread_kill(serving_thread, signal);
+}
 
 // While it exists, SIGINT, SIGTERM and SIGHUP reach this thread, where they are blocked and the
 // server waits for them. The program may have other threads, of a language or a library, which do

@@ -44,10 +44,13 @@ Json StepInProgress(const v1::StepState& step) {
 }
 
 // `grave`: nothing gets better of itself.
-Json VerdictOf(const v1::Verdict& verdict) {
+Json VerdictOf(const v1::ServerState& state) {
+  const v1::Verdict& verdict = state.verdict();
   const v1::Verdict::Kind kind = verdict.kind();
+  const bool none_is_here = state.worker_counts().connected() == 0;
   const bool grave = kind == v1::Verdict::DIVERGED || kind == v1::Verdict::CANNOT_SAVE ||
-                     kind == v1::Verdict::SERVER_AWAY;
+                     kind == v1::Verdict::SERVER_AWAY ||
+                     (kind == v1::Verdict::WORKERS_LOST && none_is_here);
   return {{"kind", VerdictName(kind)}, {"text", verdict.text()}, {"grave", grave}};
 }
 
@@ -204,7 +207,7 @@ std::string StateJson(const JobMoment& input, const LivePageOptions& options,
   Json json = {{"job", state.job_id()},
                {"incarnation", state.incarnation()},
                {"phase", PhaseName(state.phase())},
-               {"verdict", VerdictOf(state.verdict())},
+               {"verdict", VerdictOf(state)},
                {"step", state.step()},
                {"total_steps", state.schedule().total_steps()},
                {"samples", state.samples()},

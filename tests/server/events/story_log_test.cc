@@ -153,7 +153,8 @@ TEST_F(StoryLogTest, TellsTheEndAndItsResults) {
   Pass(1);
   state().set_step(1875);
   state().set_phase(v1::FINISHED);
-  state().mutable_since_initialized()->set_seconds(124);
+  state().mutable_since_initialized()->set_seconds(125);
+  state().mutable_since_last_step()->set_seconds(1);
   moment_.results["test accuracy"] = 0.85614;
   EXPECT_THAT(Pass(1), ElementsAre("training has finished at step 1875, 2 min 4 s after it began, "
                                    "test accuracy 0.8561"));

@@ -17,12 +17,16 @@ TEST(ShardStatusTest, MeanStepTimeIsZeroBeforeTheFirstStep) {
   EXPECT_EQ(state.MeanStepTime(), absl::ZeroDuration());
 }
 
-TEST(ShardStatusTest, MeanStepTimeRunsFromInitialisationToTheLatestStep) {
+TEST(ShardStatusTest, MeanStepTimeIsThatBetweenTheStepsOfThisProcess) {
   ShardStatus state;
-  state.times.initialized = kStart;
-  state.times.last_step = kStart + absl::Seconds(6);
   state.now = kStart + absl::Hours(1);
-  state.step = Step(4);
+  state.step = Step(104);
+  state.times.initialized = kStart;
+  state.times.first_step = state.times.last_step = kStart + absl::Seconds(60);
+  state.times.steps = 1;
+  EXPECT_EQ(state.MeanStepTime(), absl::Seconds(60));
+  state.times.last_step = kStart + absl::Seconds(66);
+  state.times.steps = 5;
   EXPECT_EQ(state.MeanStepTime(), absl::Milliseconds(1500));
 }
 

@@ -207,6 +207,7 @@ std::string WatchLine(const v1::ServerState& state) {
   for (const v1::TrainingWarning& warning : state.warnings()) {
     if (!warning.has_over()) absl::StrAppend(&line, ", ", v1::WarningKind_Name(warning.kind()));
   }
+  if (!state.has_verdict()) return absl::StrCat(line, "\n");
   return absl::StrCat(line, "; ", v1::Verdict::Kind_Name(state.verdict().kind()), "\n");
 }
 

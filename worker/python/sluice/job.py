@@ -291,23 +291,18 @@ def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["
       RuntimeError: the process is a child of the one that takes part.
       RemoteError: a flag is wrong, or Sluice has none of that name, or the launch failed. Under a launcher one rank prints the error, and all exit.
     """
-    if _state["started"]:
-        raise ValueError("sluice.start() was called twice; keep the job that the first call has returned")
-    if threading.current_thread() is not threading.main_thread():
-        raise ValueError("sluice.start() was called from another thread than the main one, where MPI must start")
+    _check_may_begin("sluice.start()")
     if isinstance(flags, str) and flags != "all":
         raise ValueError(f"flags is {flags!r}, expected \"all\" or a list of flags")
     given = sys.argv[1:] if flags is None or flags == "all" else list(flags)
     words = [sys.argv[0] or "python3", *_flags_of(settings, "--sluice-"), *given]
-    check_not_forked()
-    _check_runs_once()
     if _launched() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # So that the library's handler counts: a worker lives two seconds longer than Ctrl-C, while the server ends.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     _state["used"] = True
     array = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
     count = ctypes.c_int(len(words))
-    bring_to_server(server_optimizer, on_attachments)
+    _bring_to_server(server_optimizer, on_attachments)
     handle = ctypes.c_void_p()
     begin = library.sluice_start if flags is None else library.sluice_start_with_all_flags
     code = begin(ctypes.byref(count), array, ctypes.byref(handle))
@@ -325,7 +320,25 @@ def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["
     return Job(handle)
 
 
-def bring_to_server(server_optimizer: Optional["MakeOptimizer"], on_attachments: Optional[AttachmentReader]) -> None:
+def begin_server(server_optimizer: Optional["MakeOptimizer"], on_attachments: Optional[AttachmentReader]) -> None:
+    """What run_server() does first."""
+    _check_may_begin("sluice.run_server()")
+    _state["used"] = _state["started"] = True
+    _bring_to_server(server_optimizer, on_attachments)
+
+
+def _check_may_begin(call: str) -> None:
+    """A process takes part once, from its main thread."""
+    if _state["started"]:
+        raise ValueError(f"{call} was called twice, or after the other of sluice.start() and sluice.run_server(); keep what the "
+                         "first call has returned")
+    if threading.current_thread() is not threading.main_thread():
+        raise ValueError(f"{call} was called from another thread than the main one, where MPI must start")
+    check_not_forked()
+    _check_runs_once()
+
+
+def _bring_to_server(server_optimizer: Optional["MakeOptimizer"], on_attachments: Optional[AttachmentReader]) -> None:
     """Gives the library what the server of this process takes from the program."""
     if server_optimizer is not None:
         from sluice.program_optimizer import ServerOptimizer  # pylint: disable=import-outside-toplevel  # of PyTorch

@@ -2,8 +2,8 @@
 
     python3 -m sluice.server FILE.py:FUNCTION --listen=0.0.0.0:7077 --workers=3 …
 
-FUNCTION is what sluice.start(server_optimizer=FUNCTION) takes. The flags are those of sluice_server. What FILE.py does when it
-is imported, it does here, too.
+FUNCTION is what sluice.start(server_optimizer=FUNCTION) takes. The flags are those of sluice_server. FILE.py is imported: what
+trains stands below `if __name__ == "__main__":`.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from sluice._library import library
-from sluice.job import AttachmentReader, bring_to_server
+from sluice.job import AttachmentReader, begin_server
 
 if TYPE_CHECKING:
     from sluice.program_optimizer import MakeOptimizer
@@ -25,7 +25,8 @@ def run_server(flags: Sequence[str], *, server_optimizer: Optional["MakeOptimize
                on_attachments: Optional[AttachmentReader] = None) -> int:
     """Serves as the program sluice_server does, until the job is over; then prints its closing table.
 
-    For a server that is no rank of the workers' launch. Called once, from the main thread, in place of sluice.start().
+    For a server that is started by hand, or as ranks of their own: mpirun -n 1 python3 -m sluice.server … : -n 3 …. Called
+    once, from the main thread, in place of sluice.start().
 
     Args:
       flags: of sluice_server, such as "--listen=127.0.0.1:7077".
@@ -33,7 +34,9 @@ def run_server(flags: Sequence[str], *, server_optimizer: Optional["MakeOptimize
 
     Returns: the exit code for sys.exit(): 2 if a flag is wrong, which stderr says.
     """
-    bring_to_server(server_optimizer, on_attachments)
+    if isinstance(flags, str):
+        raise ValueError(f"flags is {flags!r}, expected a list of flags")
+    begin_server(server_optimizer, on_attachments)
     words = ["sluice_server", *flags]
     array = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
     code: int = library.sluice_run_server(len(words), array)
@@ -46,7 +49,7 @@ def _function_of(place: str) -> Any:
     if not path.endswith(".py") or not os.path.isfile(path):
         _refuse(f"the first argument is {place!r}, expected FILE.py:FUNCTION with a file that exists")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as of a program
-    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    spec = importlib.util.spec_from_file_location("_served_" + os.path.splitext(os.path.basename(path))[0], path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

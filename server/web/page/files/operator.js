@@ -53,6 +53,11 @@ export class Operator {
     at('value').addEventListener('input', () => this.showEffect());
     at('action').addEventListener('submit', (event) => { event.preventDefault(); this.send(); });
     at('cancel').addEventListener('click', () => at('dialog').close());
+    at('menu').addEventListener('keydown', (event) => {
+      if (event.key !== 'Escape' || at('dialog').open) return;
+      at('menu').open = false;
+      at('menu').firstElementChild.focus();
+    });
     at('record').addEventListener('toggle', () => this.followRecord());
   }
 
@@ -80,7 +85,7 @@ export class Operator {
     if (this.away === why) return;
     this.away = why;
     for (const button of at('actions').children) button.disabled = why !== '';
-    at('impossible').hidden = why === '';
+    at('impossible').hidden = why === '' || this.key === '';
     at('impossible').textContent = why;
     if (at('dialog').open) this.showEffect();
   }

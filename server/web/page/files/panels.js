@@ -70,7 +70,7 @@ const CALM = ['fine', 'finished', 'waiting', 'ending'];
 function showHead(state, series) {
   at('job').textContent = state.job;
   const [word, sentence] = at('verdict').children;
-  word.textContent = state.verdict.kind;
+  if (word.textContent !== state.verdict.kind) word.textContent = state.verdict.kind; // is read aloud
   sentence.textContent = state.verdict.text;
   at('verdict').className = CALM.includes(state.verdict.kind) ? state.verdict.kind : state.verdict.grave ? 'bad' : 'warn';
   document.title = `${state.verdict.kind} · step ${state.step} · Sluice`;
