@@ -25,8 +25,8 @@ std::string TimeWords(absl::Duration duration) {
 }
 
 std::string NumberWords(double number) {
-  return std::abs(number) < 1000 ? absl::StrFormat("%.3g", number)
-                                 : absl::StrFormat("%.0f", number);
+  return std::abs(number) < 999.5 ? absl::StrFormat("%.3g", number)
+                                  : absl::StrFormat("%.0f", number);
 }
 
 std::string TrainedWords(const v1::ServerState& state) {

@@ -17,8 +17,9 @@ namespace sluice {
 
 double Seconds(const google::protobuf::Duration& duration);
 std::string TimeWords(absl::Duration duration);  // "0.3 s", "20 s", "2 min 4 s", "3 h 12 min"
-std::string NumberWords(double number);          // with three digits: "0.476", "10", "1500"
-// ", 2 s after it began", of the latest step; empty if there is none.
+std::string NumberWords(double number);  // three digits at most behind zeros: "0.476", "10", "1500"
+// When the latest step was made: ", 2 s after it began", or of a later incarnation ", 2 s after
+// this server went on". Empty if this process has made none.
 std::string TrainedWords(const v1::ServerState& state);
 
 std::string PhaseName(v1::ServerPhase phase);                // "waiting for workers", "training"

@@ -248,6 +248,7 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
   auto options = ServerOptionsFrom(flags, workers, *servers);
   if (!options.ok()) return options.status();
   options->grace = kGraceUnderMpirun;
+  if (!brief.world.one_node) HoldModelInParts(*servers, &*options);
   options->configuration = ConfigJson(*options, {}, {});
   const auto launcher = Launcher::Find();
   if (brief.world.one_node && launcher.has_value()) {

@@ -208,6 +208,11 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->capture_default_str();
 }
 
+void HoldModelInParts(uint32_t servers, ServerOptions* options) {
+  const uint64_t all = options->shard.max_elements * servers;
+  options->shard.max_elements = std::min<uint64_t>(all, Layout::kMaxElements);
+}
+
 absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32_t launched_workers,
                                                 uint32_t servers) {
   auto shard = ShardOptionsFrom(flags, launched_workers);
@@ -303,6 +308,7 @@ absl::StatusOr<StandaloneOptions> StandaloneOptionsFrom(const ServerFlags& flags
     if (!credentials.ok()) return credentials.status();
     options->credentials = *std::move(credentials);
   }
+  HoldModelInParts(list->size(), &*options);
   options->configuration = ConfigJson(*options, flags.security.tls, *list);
   return StandaloneOptions{*std::move(options), *std::move(list)};
 }

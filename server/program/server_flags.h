@@ -67,6 +67,9 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags);
 absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32_t launched_workers,
                                                 uint32_t servers = 1);
 
+// Each of the servers is on a machine like this one, and holds a part of the model.
+void HoldModelInParts(uint32_t servers, ServerOptions* options);
+
 // The options of a replica's server, from those of its leader: all but index, leader, address and
 // credentials.
 ReplicaServerOptions ReplicaOptionsFrom(const ServerOptions& options);

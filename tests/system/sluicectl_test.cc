@@ -160,7 +160,9 @@ TEST_F(SluicectlServersTest, ShowsTheStateAlsoWithoutTheStripes) {
 
 TEST_F(SluicectlServersTest, SumsUpWhatIsSureOfADamagedOne) {
   EXPECT_EQ(Run({"show", path_}), 0);
-  EXPECT_THAT(output_, ContainsRegex("files +complete, every byte was checked: .*, of 3 servers"));
+  EXPECT_THAT(
+      output_,
+      ContainsRegex("files +complete, every byte was checked; its own take .*, of 3 servers"));
   std::filesystem::remove(StripePath(0));
   EXPECT_EQ(Run({"show", path_}), 1);
   EXPECT_THAT(output_, AllOf(ContainsRegex("step +9 of job job, incarnation 1"),
@@ -258,8 +260,8 @@ TEST_F(SluicectlTest, SumsUpACheckpointInWords) {
                     HasSubstr("\nmodel         3 tensors, 6 elements, 24 B\n"),
                     HasSubstr("\noptimizer     adam, learning rate 0.5, schedule constant\n"),
                     HasSubstr("\nrules         sync; mean, in the order of "),
-                    HasSubstr("\nworkers       2: a, b\n"),
-                    HasSubstr("\nfiles         complete, every byte was checked: "),
+                    HasSubstr("\nworkers       2 known: a, b\n"),
+                    HasSubstr("\nfiles         complete, every byte was checked; its own take "),
                     Not(HasSubstr("tables"))));
 }
 

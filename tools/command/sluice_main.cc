@@ -74,7 +74,8 @@ Examples:
 
 It becomes mpirun --oversubscribe --bind-to none -n N PROGRAM ARGUMENTS…, so there may be more ranks
 than cores. If the user is root, it sets OMPI_ALLOW_RUN_AS_ROOT=1 and
-OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1. For several machines, and for other flags of mpirun, call mpirun.
+OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1. For several machines, for other flags of mpirun, and for serve with
+a function of Python, call mpirun.
 )";
 
 void PrintHelp(std::ostream& out) {
@@ -102,7 +103,7 @@ const Command* Find(absl::string_view name) {
 int RefuseCommand(absl::string_view name) {
   std::vector<std::string> names = {kRun};
   for (const Command& command : kCommands) names.emplace_back(command.name);
-  std::cerr << absl::StrCat("sluice: there is no command \"", name, "\"; the nearest is ",
+  std::cerr << absl::StrCat("sluice: there is no command \"", Shown(name), "\"; the nearest is ",
                             NearestOf(name, names), "; sluice help lists all\n");
   return kBadUsage;
 }

@@ -1,5 +1,6 @@
 #include "server/program/servers_flags.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -179,6 +180,17 @@ TEST(ServersFlagsTest, PrintsTheListOfServers) {
   EXPECT_EQ(JsonAt(*config, "servers.1"), "[::1]:7070");
   EXPECT_EQ(JsonAt(*config, "index"), "2");
   EXPECT_EQ(JsonAt(*config, "listen"), "unix:/run/third");
+}
+
+TEST(ServersFlagsTest, TakeAModelOfWhichEachHasMemoryForItsPart) {
+  const auto parameters = [](const std::vector<std::string>& flags) {
+    const auto config = DescribeConfig(ParseServerFlags(flags));
+    return config.ok() ? std::stoull(JsonAt(*config, "limits.parameters")) : 0;
+  };
+  EXPECT_EQ(parameters({kThree, "--index=0"}), 0u) << "it needs certificates";
+  const auto one = parameters({"--listen=unix:/run/first"});
+  EXPECT_GT(one, 0u);
+  EXPECT_EQ(parameters({kThree, "--index=2"}), std::min<uint64_t>(3 * one, Layout::kMaxElements));
 }
 
 // ---- Options of several servers ----

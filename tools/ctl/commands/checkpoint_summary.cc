@@ -61,9 +61,15 @@ std::string OptimizerOf(const ShardCheckpoint& state) {
   const OptimizerOptions& options = OptionsOf(state.optimizer, state.changed, 0);
   std::string text(OptimizerName(options));
   if (!WorkersStep(options)) {
-    const double rate = state.learning_rate.value_or(LearningRateOf(options));
+    const double usual = LearningRateOf(state.optimizer.options);
+    const bool set = state.learning_rate.has_value() && LearningRateOf(options) == usual;
+    const double rate = set ? *state.learning_rate : LearningRateOf(options);
     absl::StrAppend(&text, absl::StrFormat(", learning rate %.6g", rate), ", schedule ",
                     ScheduleKindName(state.schedule.kind));
+    if (state.learning_rate.has_value() && !set) {
+      absl::StrAppendFormat(&text, "; an operator has set %.6g for %.6g, and so in proportion",
+                            *state.learning_rate, usual);
+    }
   }
   const size_t groups = state.optimizer.groups.size();
   if (groups > 0) absl::StrAppend(&text, "; ", CountText(groups, "group"), " with other options");
@@ -79,16 +85,16 @@ std::string WorkersText(const ShardCheckpoint& state) {
   const size_t count = names.size();
   const bool all = count <= kNamedWorkers;
   if (!all) names.resize(kNamedWorkers);
-  return absl::StrCat(count, ": ", absl::StrJoin(names, ", "),
+  return absl::StrCat(count, " known: ", absl::StrJoin(names, ", "),
                       all ? "" : absl::StrCat(" and ", count - kNamedWorkers, " more"));
 }
 
 std::string FilesText(const ShardCheckpoint& state, const CheckpointFiles& files) {
   const std::string servers =
       state.stripes.empty() ? "" : absl::StrCat(", of ", CountText(state.stripes.size(), "server"));
-  return absl::StrCat(
-      files.whole ? "complete, every byte was checked: " : "DAMAGED OR MISSING; found ",
-      BytesText(files.bytes), servers);
+  return absl::StrCat(files.whole ? "complete, every byte was checked; its own take "
+                                  : "DAMAGED OR MISSING; found ",
+                      BytesText(files.bytes), servers);
 }
 
 }  // namespace

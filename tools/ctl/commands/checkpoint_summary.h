@@ -1,4 +1,4 @@
-// What people want to know of a checkpoint first, in words.
+// What `sluicectl checkpoint show` prints: what people want to know first of a checkpoint.
 
 #ifndef SLUICE_TOOLS_CTL_COMMANDS_CHECKPOINT_SUMMARY_H_
 #define SLUICE_TOOLS_CTL_COMMANDS_CHECKPOINT_SUMMARY_H_
@@ -15,15 +15,16 @@ namespace sluice {
 
 // What is known of the files of a checkpoint.
 struct CheckpointFiles {
-  std::string path;                           // of the file that names it
+  std::string path;                           // of the file with the state of the job
   absl::Time written = absl::InfinitePast();  // that file; unknown if infinite
-  uint64_t bytes = 0;                         // of all files that were found
-  bool whole = true;
+  // Of the files that were found. Constants, and rows that earlier checkpoints have, are not in it.
+  uint64_t bytes = 0;
+  bool whole = false;                     // every file was read, and its checksums fit
   std::vector<TableFigures> tables = {};  // empty if there are none, or the files are damaged
 };
 
-// Lines with a label each. All texts of the checkpoint are escaped. `state` needs no values; `now`
-// is the time of day, for the age.
+// Lines with a label each. All texts of the checkpoint are escaped. The vectors of `state` may be
+// absent; `now` is the time of day, for the age.
 std::string SummaryText(const ShardCheckpoint& state, const CheckpointFiles& files, absl::Time now);
 
 }  // namespace sluice

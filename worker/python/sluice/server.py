@@ -1,16 +1,16 @@
-"""A server that is started by hand, with an optimizer or a reader of attachments of the program:
+"""A server that is started by hand, and steps with an optimizer of the program:
 
-    python3 -m sluice.server FILE.py:FUNCTION --listen=0.0.0.0:7077 --workers=3 …
+    python3 -m sluice.server FILE.py:FUNCTION --listen=127.0.0.1:7077 --workers=3 …     # or sluice serve FILE.py:FUNCTION …
 
-FUNCTION is what sluice.start(server_optimizer=FUNCTION) takes. The flags are those of sluice_server. FILE.py is imported: what
-trains stands below `if __name__ == "__main__":`.
+FUNCTION is what sluice.start(server_optimizer=FUNCTION) takes. The flags are those of sluice_server. FILE.py is imported: put its
+training loop below `if __name__ == "__main__":`.
 """
 
 import ctypes
 import importlib.util
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, Sequence
 
 from sluice._library import library
 from sluice.job import AttachmentReader, begin_server
@@ -25,8 +25,8 @@ def run_server(flags: Sequence[str], *, server_optimizer: Optional["MakeOptimize
                on_attachments: Optional[AttachmentReader] = None) -> int:
     """Serves as the program sluice_server does, until the job is over; then prints its closing table.
 
-    For a server that is started by hand, or as ranks of their own: mpirun -n 1 python3 -m sluice.server … : -n 3 …. Called
-    once, from the main thread, in place of sluice.start().
+    It may be started by hand, or as rank 0 of a launch: mpirun -n 1 python3 -m sluice.server … : -n 3 …. Call it once, from the
+    main thread, in place of sluice.start().
 
     Args:
       flags: of sluice_server, such as "--listen=127.0.0.1:7077".
@@ -60,7 +60,7 @@ def _function_of(place: str) -> Any:
     return function
 
 
-def _refuse(why: str) -> None:
+def _refuse(why: str) -> NoReturn:
     print(f"sluice.server: {why}", file=sys.stderr)
     sys.exit(_BAD_USAGE)
 
