@@ -1,6 +1,7 @@
 #include "server/job_outcome.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,15 @@ bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
 bool AnyWasNotFinite(const std::vector<SessionRecord>& sessions) {
   return std::any_of(sessions.begin(), sessions.end(),
                      [](const SessionRecord& record) { return record.not_finite; });
+}
+
+// The first few, and how many there are besides.
+std::string FirstOf(std::vector<std::string> texts) {
+  constexpr size_t kMost = 4;
+  const size_t more = texts.size() - std::min(texts.size(), kMost);
+  texts.resize(texts.size() - more);
+  return absl::StrCat(absl::StrJoin(texts, "; "),
+                      more > 0 ? absl::StrCat("; and ", more, " more") : "");
 }
 
 }  // namespace
@@ -40,22 +50,33 @@ bool CountersBalance(const Shard& shard) {
   return counters.Balanced() && counters.in_progress == 0;
 }
 
+std::string LostBefore(const std::vector<SessionRecord>& sessions) {
+  std::vector<std::string> names;
+  for (const SessionRecord& record : sessions) {
+    const bool is_lost =
+        record.presence == Presence::kLost || record.presence == Presence::kEvicted;
+    if (record.role == SessionRole::kWorker && record.joined && is_lost) {
+      names.push_back(record.Describe());
+    }
+  }
+  if (names.empty()) return "";
+  return absl::StrCat("; it had lost ", FirstOf(std::move(names)),
+                      ", for which mpirun ends a job unless --max-restarts=N starts it again");
+}
+
 std::string WhyItEnds(int code, const std::vector<SessionRecord>& sessions) {
-  constexpr size_t kMostNames = 4;
   if (code == kDiverged) return "training diverged";
   std::vector<std::string> failures;
   for (const SessionRecord& record : sessions) {
     if (record.role == SessionRole::kWorker) failures.push_back(record.DescribeFailure());
   }
-  const size_t more = failures.size() - std::min(failures.size(), kMostNames);
-  failures.resize(failures.size() - more);
   return absl::StrCat(
       code == kNotFinite
           ? "every worker has ended, and gradients that were not finite were refused before; lower "
             "the learning rate, give --clip-norm or --skip-not-finite, or look for the batch that "
             "caused it: "
           : "every worker was lost: ",
-      absl::StrJoin(failures, "; "), more > 0 ? absl::StrCat("; and ", more, " more") : "");
+      FirstOf(std::move(failures)));
 }
 
 }  // namespace sluice

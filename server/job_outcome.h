@@ -30,6 +30,10 @@ int OutcomeOf(const Shard& shard, bool finished);
 // Whether the counters of pushes balance, when all calls have ended. If not, the server has a bug.
 bool CountersBalance(const Shard& shard);
 
+// Of a job that a signal ends: the workers that were lost before, for which a launcher may have
+// sent it. Empty if there is none; else it begins with "; ".
+std::string LostBefore(const std::vector<SessionRecord>& sessions);
+
 // Why training ends with kEveryWorkerLost, kNotFinite or kDiverged.
 std::string WhyItEnds(int code, const std::vector<SessionRecord>& sessions);
 

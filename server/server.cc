@@ -354,7 +354,7 @@ int Server::Serve() {
   Shard& shard = incarnation_->shard();
   const bool finished = shard.Describe().phase == Phase::kFinished;
   if (*signal != 0) {
-    LOG(INFO) << "draining after " << strsignal(*signal);
+    LOG(INFO) << "draining after " << strsignal(*signal) << LostBefore(shard.Sessions());
     shard.Drain();
   }
   const std::string lost = LostReplica(finished);

@@ -60,6 +60,11 @@ class AroundTrainingTest(unittest.TestCase):
         self.assertEqual(alone.returncode, 0, error)
         self.assertRegex(said, r"(?m)^ +--sluice-mode ")
         self.assertNotRegex(said, r"(?m)^ +--mode ")
+        own = started([*PROGRAM, "trains", "--help"])  # no parser of the program has seen it yet
+        said, complaint = own.communicate(timeout=200)
+        self.assertEqual((own.returncode, said), (2, ""))
+        self.assertEqual(complaint, f"{PROGRAM[-1]}: no server: give --sluice-server=host:port, or launch with mpirun, where rank 0 is "
+                         "the server\n")
         launched = launch(3, [*PROGRAM, "trains", "--sluice-help"])
         self.assertEqual((launched.returncode, launched.stdout.count("--sluice-mode ")), (0, said.count("--sluice-mode ")),
                          launched.stderr)

@@ -307,7 +307,8 @@ def start(flags: Optional[Sequence[str]] = None, *, server_optimizer: Optional["
     begin = library.sluice_start if flags is None else library.sluice_start_with_all_flags
     code = begin(ctypes.byref(count), array, ctypes.byref(handle))
     if code != _library.OK:
-        if _launched() or code == _library.CANCELLED:  # the command line asks for a text
+        asks_for_help = flags is None and not {"-h", "--help"}.isdisjoint(sys.argv[1:])
+        if _launched() or code == _library.CANCELLED or asks_for_help:  # the command line asks for a text
             sys.exit(library.sluice_report_error(array[0]))
         raise _library.last_error(code)
     _state["started"] = True
