@@ -61,8 +61,8 @@ class AroundTrainingTest(unittest.TestCase):
         self.assertRegex(said, r"(?m)^ +--sluice-mode ")
         self.assertNotRegex(said, r"(?m)^ +--mode ")
         own = started([*PROGRAM, "trains", "--help"])  # no parser of the program has seen it yet
-        said, complaint = own.communicate(timeout=200)
-        self.assertEqual((own.returncode, said), (2, ""))
+        printed, complaint = own.communicate(timeout=200)
+        self.assertEqual((own.returncode, printed), (2, ""))
         self.assertEqual(complaint, f"{PROGRAM[-1]}: no server: give --sluice-server=host:port, or launch with mpirun, where rank 0 is "
                          "the server\n")
         launched = launch(3, [*PROGRAM, "trains", "--sluice-help"])
