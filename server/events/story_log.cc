@@ -17,10 +17,6 @@ constexpr absl::Duration kFirstPause = absl::Seconds(10);
 constexpr absl::Duration kLongestPause = absl::Minutes(1);
 constexpr absl::Duration kFirstWait = absl::Seconds(20);
 
-std::string Workers(uint64_t count) {
-  return absl::StrCat(count, count == 1 ? " worker" : " workers");
-}
-
 // ", test accuracy 0.8561" for each of the first few.
 std::string ResultsIn(const Results& results) {
   std::string text;
@@ -99,7 +95,8 @@ void StoryLog::TellWorkers(const JobMoment& moment, const JobNews& news, Lines* 
       told.push_back(deed.kind == Kind::kJoined ? Joined(*worker) : Gone(*worker, deed.kind));
       if (deed.kind == Kind::kLost || deed.kind == Kind::kEvicted) gone_.insert(worker->worker());
     }
-    if (told.size() > kMostNamed) told = {absl::StrCat(Workers(told.size()), " ", deed.several)};
+    if (told.size() > kMostNamed)
+      told = {absl::StrCat(WorkersWords(told.size()), " ", deed.several)};
     if (!told.empty()) absl::StrAppend(&told.back(), "; ", HowManyAreHere(moment.state));
     lines->insert(lines->end(), told.begin(), told.end());
   }
@@ -117,10 +114,7 @@ void StoryLog::TellStalled(const JobMoment& moment, Lines* lines) {
   for (const v1::StalledWorker& worker : moment.state.current().stalled()) {
     stalled.insert(worker.worker());
     if (stalled_.count(worker.worker()) > 0 || stalled.size() > kMostNamed) continue;
-    lines->push_back(absl::StrCat(Shown(worker.worker()), " has sent no gradient for ",
-                                  TimeWords(absl::Seconds(Seconds(worker.since_last_push()))),
-                                  "; it usually needs ",
-                                  TimeWords(absl::Seconds(Seconds(worker.usual())))));
+    lines->push_back(StalledWords(worker));
   }
   stalled_ = std::move(stalled);
 }
@@ -148,7 +142,7 @@ void StoryLog::TellProgress(const JobMoment& moment, const JobNews& news, Lines*
   if (!trained) {
     lines->push_back(absl::StrCat(
         state.incarnation() > 1 ? "training goes on with " : "training has begun with ",
-        Workers(state.workers()), ", and is at step ", state.step()));
+        WorkersWords(state.workers()), ", and is at step ", state.step()));
     pause_ = kFirstPause;
   }
   if (news.loss.has_value()) {
@@ -162,7 +156,7 @@ void StoryLog::TellProgress(const JobMoment& moment, const JobNews& news, Lines*
         static_cast<double>(state.step() - told_step_) / absl::ToDoubleSeconds(since);
     lines->push_back(absl::StrFormat("step %d: %.3g steps/s", state.step(), rate));
     if (losses_ > 0) absl::StrAppendFormat(&lines->back(), ", loss %.4g", loss_sum_ / losses_);
-    absl::StrAppend(&lines->back(), ", ", Workers(state.workers()));
+    absl::StrAppend(&lines->back(), ", ", WorkersWords(state.workers()));
     pause_ = std::min(2 * pause_, kLongestPause);
   }
   told_ = moment.time;
@@ -189,7 +183,7 @@ void StoryLog::TellWaiting(const JobMoment& moment, Lines* lines) {
   next_wait_ = 2 * waited;
   lines->push_back(absl::StrCat("has waited ", TimeWords(waited), " for ",
                                 state.expected_workers() - here, " of ",
-                                Workers(state.expected_workers()), " to join"));
+                                WorkersWords(state.expected_workers()), " to join"));
 }
 
 void StoryLog::TellEnd(const JobMoment& moment, const JobNews& news, Lines* lines) const {

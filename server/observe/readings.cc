@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/error.h"
 #include "common/wire/settings.h"
 #include "server/policy/mode_options.h"
 #include "server/state/push_counters.h"
@@ -27,6 +28,16 @@ std::string TimeWords(absl::Duration duration) {
 std::string NumberWords(double number) {
   return std::abs(number) < 999.5 ? absl::StrFormat("%.3g", number)
                                   : absl::StrFormat("%.0f", number);
+}
+
+std::string WorkersWords(uint64_t count) {
+  return absl::StrCat(count, count == 1 ? " worker" : " workers");
+}
+
+std::string StalledWords(const v1::StalledWorker& worker) {
+  return absl::StrCat(Shown(worker.worker()), " has sent no gradient for ",
+                      TimeWords(FromProto(worker.since_last_push())), "; it usually needs ",
+                      TimeWords(FromProto(worker.usual())));
 }
 
 std::string TrainedWords(const v1::ServerState& state) {

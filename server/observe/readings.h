@@ -18,6 +18,9 @@ namespace sluice {
 double Seconds(const google::protobuf::Duration& duration);
 std::string TimeWords(absl::Duration duration);  // "0.3 s", "20 s", "2 min 4 s", "3 h 12 min"
 std::string NumberWords(double number);  // three digits at most behind zeros: "0.476", "10", "1500"
+std::string WorkersWords(uint64_t count);  // "1 worker", "12 workers"
+// "w2 has sent no gradient for 40 s; it usually needs 0.3 s".
+std::string StalledWords(const v1::StalledWorker& worker);
 // When the latest step was made: ", 2 s after it began", or of a later incarnation ", 2 s after
 // this server went on". Empty if this process has made none.
 std::string TrainedWords(const v1::ServerState& state);

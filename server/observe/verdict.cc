@@ -21,10 +21,6 @@ constexpr absl::Duration kLongFirstStep = absl::Minutes(5);
 constexpr int kWaitInSteps = 4;
 constexpr int kPauseInSteps = 20;
 
-std::string Workers(uint64_t count) {
-  return absl::StrCat(count, count == 1 ? " worker" : " workers");
-}
-
 std::string StepOf(const v1::ServerState& state) { return absl::StrCat("step ", state.step()); }
 
 // The latest of these warnings that lasts.
@@ -54,7 +50,7 @@ Text Finished(const v1::ServerState& state) {
   if (state.phase() != v1::FINISHED || AllAreLost(state)) return absl::nullopt;
   std::string text = absl::StrCat("training has finished at ", StepOf(state), TrainedWords(state));
   const uint32_t evicted = state.worker_counts().evicted();
-  if (evicted > 0) absl::StrAppend(&text, "; ", Workers(evicted), " did not come to the end");
+  if (evicted > 0) absl::StrAppend(&text, "; ", WorkersWords(evicted), " did not come to the end");
   return text;
 }
 
@@ -99,7 +95,7 @@ Text Waiting(const v1::ServerState& state) {
                                 : "training waits for ";
   const uint32_t absent = NotJoined(state);
   if (absent > 0) {
-    return absl::StrCat(begin, absent, " of ", Workers(state.expected_workers()), " to join; ",
+    return absl::StrCat(begin, absent, " of ", WorkersWords(state.expected_workers()), " to join; ",
                         none_is_here ? "start them" : "--start-timeout can bound this");
   }
   if (state.has_since_initialized() || none_is_here) {
@@ -119,7 +115,7 @@ std::string AwaitedNames(const v1::StepState& step) {
       step.missing() -
       std::min<uint32_t>(step.missing(),
                          step.awaited_size() > 3 ? 1 : static_cast<uint32_t>(step.awaited_size()));
-  if (names.empty()) return Workers(step.missing());
+  if (names.empty()) return WorkersWords(step.missing());
   return more > 0 ? absl::StrCat(names, " and ", more, " more") : names;
 }
 
@@ -139,10 +135,7 @@ Text WaitsForWorkers(const v1::ServerState& state) {
 Text HasStalledWorkers(const v1::ServerState& state) {
   const v1::StepState& step = state.current();
   if (step.stalled().empty()) return absl::nullopt;
-  const v1::StalledWorker& first = step.stalled(0);
-  std::string text = absl::StrCat(Shown(first.worker()), " has sent no gradient for ",
-                                  TimeWords(FromProto(first.since_last_push())),
-                                  "; it usually needs ", TimeWords(FromProto(first.usual())), ". ");
+  std::string text = absl::StrCat(StalledWords(step.stalled(0)), ". ");
   const uint32_t more = std::max(step.stalled_workers(), 1u) - 1;
   if (more > 0) absl::StrAppend(&text, more, more == 1 ? " more is" : " more are", " silent. ");
   return absl::StrCat(text, "Nobody waits for such a worker, but see its log");
@@ -187,13 +180,13 @@ Text WorkersLost(const v1::ServerState& state) {
   const uint32_t absent = size - std::min(size, counts.connected());
   const uint32_t gone = std::min(absent, counts.evicted() + counts.away());
   if (gone > 0) {
-    return absl::StrCat(gone, " of ", Workers(size), gone == 1 ? " is" : " are",
+    return absl::StrCat(gone, " of ", WorkersWords(size), gone == 1 ? " is" : " are",
                         " lost; the log and sluicectl workers name who has gone. Start as many "
                         "again: they join under way");
   }
   const uint32_t lost = std::min(absent, counts.lost());
   if (lost > 0) {
-    return absl::StrCat(lost, " of ", Workers(size), lost == 1 ? " has" : " have",
+    return absl::StrCat(lost, " of ", WorkersWords(size), lost == 1 ? " has" : " have",
                         " lost the connection, and may come back within the lease");
   }
   return WarningOf(state, {v1::WORKERS_LOST, v1::WORKERS_LATE, v1::TOO_FEW_WORKERS});
@@ -205,7 +198,7 @@ std::string Fine(const v1::ServerState& state) {
   if (usual > 0) absl::StrAppend(&text, ", ", NumberWords(1 / usual), " steps/s");
   if (state.has_loss()) absl::StrAppend(&text, ", loss ", NumberWords(state.loss()));
   if (state.phase() == v1::WAITING_FOR_WORKERS) {
-    absl::StrAppend(&text, "; ", NotJoined(state), " of ", Workers(state.expected_workers()),
+    absl::StrAppend(&text, "; ", NotJoined(state), " of ", WorkersWords(state.expected_workers()),
                     " did not join yet");
   }
   return text;
