@@ -14,12 +14,7 @@
 namespace sluice {
 namespace {
 
-constexpr int kSummaryLabel = 14;
 constexpr size_t kNamedWorkers = 8;
-
-std::string SummaryLine(absl::string_view label, absl::string_view text) {
-  return absl::StrFormat("%-*s%s\n", kSummaryLabel, label, text);
-}
 
 std::string StageOf(const ShardCheckpoint& state) {
   if (state.finished) return "training had finished";
@@ -102,23 +97,23 @@ std::string FilesText(const ShardCheckpoint& state, const CheckpointFiles& files
 std::string SummaryText(const ShardCheckpoint& state, const CheckpointFiles& files,
                         absl::Time now) {
   std::string text = absl::StrCat(
-      SummaryLine("checkpoint", Printable(files.path)),
-      SummaryLine("step", absl::StrCat(state.step.value(), " of job ", Printable(state.job_id),
-                                       ", incarnation ", state.incarnations.current().value(), "; ",
-                                       StageOf(state))),
-      SummaryLine("written", WrittenText(files.written, now)),
-      SummaryLine("model", ModelText(*state.layout)));
+      LabelLine("checkpoint", Printable(files.path)),
+      LabelLine("step", absl::StrCat(state.step.value(), " of job ", Printable(state.job_id),
+                                     ", incarnation ", state.incarnations.current().value(), "; ",
+                                     StageOf(state))),
+      LabelLine("written", WrittenText(files.written, now)),
+      LabelLine("model", ModelText(*state.layout)));
   if (!state.layout->tables().empty()) {
-    text += SummaryLine("tables", SavedTablesText(state, files.tables));
+    text += LabelLine("tables", SavedTablesText(state, files.tables));
   }
-  absl::StrAppend(&text, SummaryLine("optimizer", OptimizerOf(state)),
-                  SummaryLine("rules", RulesText(ToProto(state.consistency))),
-                  SummaryLine("workers", WorkersText(state)));
+  absl::StrAppend(&text, LabelLine("optimizer", OptimizerOf(state)),
+                  LabelLine("rules", RulesText(ToProto(state.consistency))),
+                  LabelLine("workers", WorkersText(state)));
   if (state.suspect_since.has_value()) {
-    text += SummaryLine("warning", absl::StrCat("training seems to diverge since step ",
-                                                state.suspect_since->value()));
+    text += LabelLine("warning", absl::StrCat("training seems to diverge since step ",
+                                              state.suspect_since->value()));
   }
-  return text + SummaryLine("files", FilesText(state, files));
+  return text + LabelLine("files", FilesText(state, files));
 }
 
 }  // namespace sluice

@@ -15,12 +15,6 @@
 namespace sluice {
 namespace {
 
-constexpr int kLabelWidth = 14;
-
-std::string Line(absl::string_view label, absl::string_view text) {
-  return absl::StrFormat("%-*s%s\n", kLabelWidth, label, text);
-}
-
 // The word of an enum in the server's flags: "weighted-mean" for WEIGHTED_MEAN.
 std::string FlagWord(absl::string_view name) {
   std::string word = absl::AsciiStrToLower(name);
@@ -102,12 +96,12 @@ std::string MeasuredText(const v1::ServerState& state) {
 }
 
 std::string WarningsText(const v1::ServerState& state) {
-  if (state.warnings().empty()) return Line("warnings", "none");
+  if (state.warnings().empty()) return LabelLine("warnings", "none");
   std::string text;
   for (const v1::TrainingWarning& warning : state.warnings()) {
     const std::string over =
         warning.has_over() ? absl::StrCat(" (over since step ", warning.over(), ")") : "";
-    absl::StrAppend(&text, Line("warning", absl::StrCat(Printable(warning.text()), over)));
+    absl::StrAppend(&text, LabelLine("warning", absl::StrCat(Printable(warning.text()), over)));
   }
   return text;
 }
@@ -183,20 +177,22 @@ std::string StatusText(const v1::ServerState& state, const v1::ListWorkersRespon
                        const std::string& address) {
   const v1::Staleness& staleness = state.staleness();
   return absl::StrCat(
-      HeadLine(state, address), Line("verdict", VerdictText(state)),
-      Line("rules", RulesText(state.consistency())), Line("optimizer", OptimizerText(state)),
-      Line("rate", StepRateText(state)),
-      Line("workers",
-           absl::StrCat(PresencesText(workers), "; ", CountText(state.observers(), "observer"))),
-      Line("this step", GradientsText(state.current())), Line("awaited", AwaitedOf(state)),
-      Line("pushes", PushesText(state.pushes())),
-      Line("staleness", absl::StrFormat("mean %.2f, most %d", staleness.mean(), staleness.max())),
-      Line("received", TrafficText(state, state.bytes_received(), state.wire_bytes_received())),
-      Line("sent", TrafficText(state, state.bytes_sent(), state.wire_bytes_sent())),
-      Line("model", absl::StrCat(CountText(state.tensors(), "tensor"), ", ",
-                                 CountText(state.elements(), "element"), ", ",
-                                 BytesText(state.elements() * sizeof(float)))),
-      Line("measured", MeasuredText(state)), Line("checkpoint", CheckpointText(state)),
+      HeadLine(state, address), LabelLine("verdict", VerdictText(state)),
+      LabelLine("rules", RulesText(state.consistency())),
+      LabelLine("optimizer", OptimizerText(state)), LabelLine("rate", StepRateText(state)),
+      LabelLine("workers", absl::StrCat(PresencesText(workers), "; ",
+                                        CountText(state.observers(), "observer"))),
+      LabelLine("this step", GradientsText(state.current())),
+      LabelLine("awaited", AwaitedOf(state)), LabelLine("pushes", PushesText(state.pushes())),
+      LabelLine("staleness",
+                absl::StrFormat("mean %.2f, most %d", staleness.mean(), staleness.max())),
+      LabelLine("received",
+                TrafficText(state, state.bytes_received(), state.wire_bytes_received())),
+      LabelLine("sent", TrafficText(state, state.bytes_sent(), state.wire_bytes_sent())),
+      LabelLine("model", absl::StrCat(CountText(state.tensors(), "tensor"), ", ",
+                                      CountText(state.elements(), "element"), ", ",
+                                      BytesText(state.elements() * sizeof(float)))),
+      LabelLine("measured", MeasuredText(state)), LabelLine("checkpoint", CheckpointText(state)),
       WarningsText(state));
 }
 
@@ -212,8 +208,8 @@ std::string WatchLine(const v1::ServerState& state) {
 }
 
 std::string PolicyText(const v1::ServerState& state) {
-  std::string text = absl::StrCat(Line("rules", RulesText(state.consistency())),
-                                  Line("optimizer", OptimizerText(state)));
+  std::string text = absl::StrCat(LabelLine("rules", RulesText(state.consistency())),
+                                  LabelLine("optimizer", OptimizerText(state)));
   if (!state.has_staleness_rules()) return text;
   const v1::StalenessRules& rules = state.staleness_rules();
   std::vector<std::string> used;
@@ -222,8 +218,8 @@ std::string PolicyText(const v1::ServerState& state) {
   if (rules.ordered_momentum()) used.emplace_back("ordered-momentum");
   if (rules.divided_momentum()) used.emplace_back("divided-momentum");
   absl::StrAppend(
-      &text, Line("stale", absl::StrCat(used.empty() ? "no rule" : absl::StrJoin(used, ", "), ": ",
-                                        Printable(rules.reason()))));
+      &text, LabelLine("stale", absl::StrCat(used.empty() ? "no rule" : absl::StrJoin(used, ", "),
+                                             ": ", Printable(rules.reason()))));
   return text;
 }
 

@@ -92,6 +92,11 @@ std::string ShareText(uint64_t part, uint64_t whole) {
   return absl::StrFormat("%.1f %%", 100 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
+std::string LabelLine(absl::string_view label, absl::string_view text) {
+  constexpr int kLabelWidth = 14;
+  return absl::StrFormat("%-*s%s\n", kLabelWidth, label, text);
+}
+
 std::string TableText(const std::vector<Column>& columns,
                       const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;

@@ -36,6 +36,9 @@ std::string RateText(double per_second);
 // The part of a whole in percent: "12.5 %"; "-" if the whole is 0.
 std::string ShareText(uint64_t part, uint64_t whole);
 
+// A line of a screen with its line end: "optimizer     sgd".
+std::string LabelLine(absl::string_view label, absl::string_view text);
+
 struct Column {
   std::string title;
   bool right = false;  // numbers
