@@ -1,6 +1,6 @@
 // Compares tables with TensorFlow's SparseConditionalAccumulator (rules P), and its dense rules (C)
-// for rows. README.md lists the rules by number. Where Sluice differs on purpose, the test's name
-// says Difference and the test asserts what Sluice does.
+// for rows. Where Sluice differs on purpose, the test's name says Difference and the test asserts
+// what Sluice does; README.md lists what TensorFlow does.
 //
 // A take(n) is a step of quorum n in bounded mode with max_staleness 0. The optimizer is SGD with
 // learning rate 1 and all rows begin with 0, so a step subtracts the reduced gradient.
