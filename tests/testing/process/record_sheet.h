@@ -1,4 +1,4 @@
-// Writes the results of a run as one JSON object to a file. tests/README.md lists the fields.
+// Writes the results of a run as one JSON object to a file; see tests/README.md.
 //
 //   RecordSheet sheet("kill_server.journal", seed);
 //   sheet.Count("kills", kills);
