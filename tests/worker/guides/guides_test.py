@@ -66,7 +66,7 @@ class SentencesTest(unittest.TestCase):
 
     def test_each_quoted_sentence_is_one_of_a_program(self):
         quoted = self.quoted()
-        self.assertGreater(len(quoted), 50)
+        self.assertGreater(len(quoted), 40)
         self.assertEqual([sentence for sentence in quoted if not self.stands(sentence)], [])
 
     def test_each_quoted_sentence_says_enough_to_be_found(self):
