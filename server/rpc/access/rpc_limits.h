@@ -1,4 +1,4 @@
-// Limits on what one caller can make the gRPC server hold. README.md lists all limits.
+// Limits on what one caller can make the gRPC server hold. README.md says where the others are.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_RPC_LIMITS_H_
 #define SLUICE_SERVER_RPC_ACCESS_RPC_LIMITS_H_
