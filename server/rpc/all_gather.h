@@ -1,4 +1,4 @@
-// The call AllAllGather: all processes of a launch exchange bytes, for what surrounds training,
+// The call AllGather: all processes of a launch exchange bytes, for what surrounds training,
 // such as a mean of accuracies, or a choice that one of them makes for all.
 
 #ifndef SLUICE_SERVER_RPC_ALL_GATHER_H_

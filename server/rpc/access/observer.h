@@ -1,9 +1,9 @@
 // Checks for callers whose certificate has the role observer and not the role worker. They may not
 // take part in training, nor use or end a session of anybody else.
 //
-// method_roles.h lets them call Join, JoinInParts, Heartbeat, PullParams, PullRows and Leave. The
-// services call these functions to check the requests. For a caller with the role worker all of
-// them return OK.
+// method_roles.h lets them call Join, JoinInParts, Heartbeat, PullConstants, PullParams, PullRows
+// and Leave. The services call these functions to check the requests. For a caller with the role
+// worker all of them return OK.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_OBSERVER_H_
 #define SLUICE_SERVER_RPC_ACCESS_OBSERVER_H_
