@@ -98,15 +98,10 @@ function measured(state) {
 }
 
 function showAwaited(state) {
-  const step = state.current;
-  const names = step.awaited.map((one) => `${one.worker} (last seen ${duration(one.since_last_seen)} ago, ` +
-    `${bytes(one.bytes_arrived)} of its push here)`);
-  const more = step.missing - step.awaited.length - step.absent;
-  if (more > 0) names.push(`${more} more`);
-  if (step.absent > 0) names.push(`${step.absent} ${step.absent === 1 ? 'worker that has' : 'workers that have'} not joined yet`);
-  const waits = step.waiting !== null && step.waiting >= 1;
-  at('awaited').hidden = !waits || names.length === 0;
-  if (waits) at('awaited').textContent = `Step ${state.step} has waited ${duration(step.waiting)} for ${names.join(', ')}.`;
+  const { waiting, awaited } = state.current;
+  const waits = waiting !== null && waiting >= 1 && awaited !== '';
+  at('awaited').hidden = !waits;
+  if (waits) at('awaited').textContent = `Step ${state.step} has waited ${duration(waiting)} for ${awaited}.`;
 }
 
 // But for the one that the verdict tells.
