@@ -109,7 +109,7 @@ Server::Server(ServerOptions options, std::unique_ptr<Trace> trace)
     : options_(std::move(options)),
       step_wait_log_(options_.log_step_wait),
       trace_(std::move(trace)),
-      operator_page_(options_.configuration) {}
+      operator_page_(options_.configuration, options_.log) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   options.limits.http_connections = HttpConnectionsOf(options);

@@ -46,7 +46,8 @@ ModelServices MakeModelServices(const ModelServiceOptions& options, const ModelP
   if (options.named != nullptr) names = [named = options.named] { return named->Names(); };
   ModelServices services;
   services[v1::ParameterServer::service_full_name()] = MakeGrpcParameterService(options, model);
-  services[v1::Admin::service_full_name()] = MakeGrpcAdmin(shard, *options.watches, model.durable);
+  services[v1::Admin::service_full_name()] =
+      MakeGrpcAdmin(shard, *options.watches, model.durable, *options.log);
   services[v1::Inspector::service_full_name()] =
       MakeGrpcInspector(shard, *options.watches, model.durable, names);
   return services;
