@@ -209,6 +209,7 @@ std::unique_ptr<LivePage> Server::MakePage() const {
 
 JobMoment Server::Moment(const ShardStatus& state, bool going_down) const {
   JobMoment moment = MomentOf(state, incarnation_->shard(), incarnation_->durable());
+  if (named_ != nullptr) JudgeJob([this] { return named_->Shards(); }, &moment.state);
   moment.going_down = going_down;
   return moment;
 }
@@ -384,6 +385,7 @@ int Server::Serve() {
   if (named_ != nullptr) saved.Update(named_->SaveLast());
   if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
   event_files_->End([&] { return Moment(shard.Describe()); });
+  if (named_ != nullptr) named_->TellEnd();
   if (!CountersBalance(shard) || (named_ != nullptr && !named_->CountersBalance())) {
     LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
     return kUnbalancedCounters;
