@@ -164,6 +164,8 @@ absl::Status Server::ServeHttp() {
     page_ = MakePage();
     http_.Add(*options_.page, page_->Routes());
     http_.Add(*options_.page, operator_page_.Routes());
+    runs_page_ = std::make_unique<RunsPage>(options_.page_runs);
+    http_.Add(*options_.page, {runs_page_->Route()});
   }
   BeginSpans();
   const absl::Status listens = http_.Start();

@@ -67,6 +67,7 @@ struct ServerOptions {
   absl::optional<HttpOptions> metrics;
   // Where the live page is served; absent: nowhere. Both may have one address.
   absl::optional<HttpOptions> page;
+  std::string page_runs;  // directory of the runs that the page shows; empty: none
   // The latest lines of the log, for the page's operator and for Admin.
   std::shared_ptr<const LogRing> log = std::make_shared<LogRing>();
   std::string configuration;  // JSON, which the page shows to operators; empty: unknown

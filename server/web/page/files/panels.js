@@ -46,6 +46,11 @@ export function clock(time, parts = { hour: '2-digit', minute: '2-digit', second
   return new Date(time * 1000).toLocaleTimeString(undefined, { ...parts, hourCycle: 'h23' });
 }
 
+// The day and the time of day.
+export function moment(time) {
+  return `${new Date(time * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })} ${clock(time, { hour: '2-digit', minute: '2-digit' })}`;
+}
+
 // Puts rows of [name, value] into a list of definitions.
 function fill(list, rows) {
   list.replaceChildren(...rows.map(([name, value]) => {
