@@ -204,12 +204,17 @@ function limited(values, name, limit) {
   return { lines: [line(name, 0), line('limit', 1)], data: [values, values.map(() => limit)], note };
 }
 
+function noteOf(state, mean) {
+  if (state.loss !== null) return `${number(state.loss)}, the mean of the latest steps`;
+  return mean.some((loss) => loss !== null) ? 'of workers that have pushed; there is no step yet' : 'no worker has reported one';
+}
+
 // Other runs take the place of the workers' own lines, which would look like theirs.
 function readLoss(series, begin, state, axis, log, runs) {
   const shown = log ? positive : spanned;
   const mean = series.column('loss', begin);
   const lines = [line('mean', 5, 1), line('smoothed', 0, 2.5)];
-  const data = [shown(mean), log ? positive(smoothed(mean)) : smoothed(mean)];
+  const data = [shown(mean), shown(smoothed(mean))];
   const named = series.lanes.filter((lane) => lane.losses.some((loss) => loss !== null));
   if (runs.length === 0 && named.length > 1) {
     named.slice(0, 8).forEach((lane, i) => {
@@ -219,7 +224,7 @@ function readLoss(series, begin, state, axis, log, runs) {
   }
   const over = runs.map(({ run }) => curveOf(run, series, begin, axis, log));
   lines.push(...runs.map(({ look }) => ({ ...look, points: { drawPoints: false } })));
-  return { lines, data, over, note: state.loss === null ? 'no worker has reported one' : `${number(state.loss)}, the mean of the latest steps` };
+  return { lines, data, over, note: noteOf(state, mean) };
 }
 
 // The part of another run's curve that lies in the time shown, as if both had begun at the same time; by step, from the

@@ -79,14 +79,15 @@ function showHead(state, series) {
   sentence.textContent = state.verdict.text;
   at('verdict').className = CALM.includes(state.verdict.kind) ? state.verdict.kind : state.verdict.grave ? 'bad' : 'warn';
   document.title = `${state.verdict.kind} · step ${state.step} · Sluice`;
+  const isOver = state.verdict.kind === 'finished';
   fill(at('facts'), [
     ['loss', number(state.loss)],
     ['step', state.total_steps > 0 ? `${state.step} of ${state.total_steps}` : state.step],
     ...(state.total_steps > state.step && state.row.steps_per_second > 0 ?
       [['time left', duration((state.total_steps - state.step) / state.row.steps_per_second)]] : []),
-    ['steps/s', number(state.row.steps_per_second)],
-    ...(state.samples > 0 ? [['samples/s', many(Math.round(series.rate('samples', Math.max(0, series.times.length - 1)).at(-1) ?? 0))]] : []),
-    ['workers', state.workers < state.expected_workers ? `${state.workers} of ${state.expected_workers}` : state.workers],
+    ...(isOver ? [] : [['steps/s', number(state.row.steps_per_second)]]),
+    ...(state.samples > 0 && !isOver ? [['samples/s', many(Math.round(series.rate('samples', Math.max(0, series.times.length - 1)).at(-1) ?? 0))]] : []),
+    ['workers', isOver ? 'have left' : state.workers < state.expected_workers ? `${state.workers} of ${state.expected_workers}` : state.workers],
     ['learning rate', rateOf(state)],
     ['mode', state.mode],
     ['running for', duration(state.uptime)],
@@ -102,9 +103,11 @@ function measured(state) {
     .map(([name, value]) => [`${name}, step ${state.measured.step}`, number(value)]);
 }
 
+// Unless the verdict says it.
 function showAwaited(state) {
   const { waiting, awaited } = state.current;
-  const waits = waiting !== null && waiting >= 1 && awaited !== '';
+  const isTold = state.verdict.kind === 'waiting' || state.verdict.text.includes(awaited);
+  const waits = waiting !== null && waiting >= 1 && !isTold;
   at('awaited').hidden = !waits;
   if (waits) at('awaited').textContent = `Step ${state.step} has waited ${duration(waiting)} for ${awaited}.`;
 }
