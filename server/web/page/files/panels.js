@@ -69,6 +69,8 @@ function rateOf(state) {
   return state.tensors > 0 ? 'of the workers' : '–';
 }
 
+const LATEST = 10; // seconds, for numbers that a step more or less shall not change much
+
 // The verdicts with which nothing is wrong.
 const CALM = ['fine', 'finished', 'waiting', 'ending'];
 
@@ -80,13 +82,13 @@ function showHead(state, series) {
   at('verdict').className = CALM.includes(state.verdict.kind) ? state.verdict.kind : state.verdict.grave ? 'bad' : 'warn';
   document.title = `${state.verdict.kind} · step ${state.step} · Sluice`;
   const isOver = state.verdict.kind === 'finished';
+  const [steps, samples] = ['step', 'samples'].map((name) => series.speed(name, LATEST));
   fill(at('facts'), [
     ['loss', number(state.loss)],
     ['step', state.total_steps > 0 ? `${state.step} of ${state.total_steps}` : state.step],
-    ...(state.total_steps > state.step && state.row.steps_per_second > 0 ?
-      [['time left', duration((state.total_steps - state.step) / state.row.steps_per_second)]] : []),
-    ...(isOver ? [] : [['steps/s', number(state.row.steps_per_second)]]),
-    ...(state.samples > 0 && !isOver ? [['samples/s', many(Math.round(series.rate('samples', Math.max(0, series.times.length - 1)).at(-1) ?? 0))]] : []),
+    ...(state.total_steps > state.step && steps > 0 ? [['time left', duration((state.total_steps - state.step) / steps)]] : []),
+    ...(isOver ? [] : [['steps/s', number(steps)]]),
+    ...(state.samples > 0 && !isOver ? [['samples/s', samples === null ? '–' : many(Math.round(samples))]] : []),
     ['workers', isOver ? 'have left' : state.workers < state.expected_workers ? `${state.workers} of ${state.expected_workers}` : state.workers],
     ['learning rate', rateOf(state)],
     ['mode', state.mode],

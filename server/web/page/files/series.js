@@ -95,6 +95,14 @@ export class Series {
     return (this.columns[name] ?? []).some((value) => value !== null);
   }
 
+  // How fast a counter has grown in the latest seconds, per second. Unknown if it has begun anew, and of less than two rows.
+  speed(name, span) {
+    const values = this.columns[name] ?? [];
+    const first = this.begin(span);
+    const grown = values.at(-1) - values[first];
+    return first < this.times.length - 1 && grown >= 0 ? grown / (this.times.at(-1) - this.times[first]) : null;
+  }
+
   // How fast a counter grows, per second. Unknown where it has begun anew.
   rate(name, begin) {
     const values = this.columns[name] ?? [];
