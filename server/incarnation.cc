@@ -143,7 +143,7 @@ absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
 absl::Status ServerIncarnation::Listen(const ServerOptions& options, NamedModels* named) {
   auto door = StartGrpcServer(
       {*options.listen, options.token, options.credentials, options.limits, options.transforms,
-       options.advertised_host, options.shard.expected_workers, named},
+       options.advertised_host, options.shard.expected_workers, named, options.log},
       model_->parts(), replicas_.get());
   if (!door.ok()) return door.status();
   grpc_server_ = *std::move(door);

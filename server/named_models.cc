@@ -13,6 +13,7 @@
 #include "server/closing_table.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/job_outcome.h"
+#include "server/observe/job_moment.h"
 #include "server/observe/server_state.h"
 
 namespace sluice {
@@ -30,6 +31,12 @@ ServerOptions OptionsOfNamed(ServerOptions options) {
 absl::Status OfModel(const std::string& name, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("model ", name, ": ", status.message()));
+}
+
+ModelParts PartsOf(HostedModel& model) {
+  ModelParts parts = model.parts();
+  parts.has_name = true;
+  return parts;
 }
 
 bool HasEnded(const HostedModel& model) { return model.deserted() || model.drained(); }
@@ -80,13 +87,13 @@ absl::Status NamedModels::Restore(const std::string& job_id) {
 absl::StatusOr<ModelParts> NamedModels::Find(const std::string& name, bool begins) {
   const absl::Status sound = CheckModelName(name);
   if (!sound.ok()) return sound;
-  if (const Model* const known = Known(name); known != nullptr) return known->hosted->parts();
+  if (const Model* const known = Known(name); known != nullptr) return PartsOf(*known->hosted);
   if (!begins) {
     return MakeError(Reason::kNotFound, absl::StrCat("this job has no model \"", name, "\""));
   }
   absl::MutexLock one_at_a_time(&begin_mu_);
   // Another worker may have begun it meanwhile.
-  if (const Model* const known = Known(name); known != nullptr) return known->hosted->parts();
+  if (const Model* const known = Known(name); known != nullptr) return PartsOf(*known->hosted);
   {
     absl::MutexLock lock(&mu_);
     const absl::Status may = CheckMayBegin(name);
@@ -94,7 +101,7 @@ absl::StatusOr<ModelParts> NamedModels::Find(const std::string& name, bool begin
   }
   auto opened = Open(name);
   if (!opened.ok()) return opened.status();
-  const ModelParts parts = (*opened)->hosted->parts();
+  const ModelParts parts = PartsOf(*(*opened)->hosted);
   absl::MutexLock lock(&mu_);
   const absl::Status may = CheckMayBegin(name);
   if (!may.ok()) return may;
@@ -122,7 +129,7 @@ absl::StatusOr<std::unique_ptr<NamedModels::Model>> NamedModels::Open(
   const absl::Status restored = (*opened)->Recover();
   if (!restored.ok()) return OfModel(name, restored);
   return std::make_unique<Model>(
-      Model{name, *std::move(opened), StepWaitLog(options_.log_step_wait)});
+      Model{name, *std::move(opened), StepWaitLog(options_.log_step_wait), {}});
 }
 
 // Stays true, so that the sessions of a model are looked at no more.
@@ -143,20 +150,25 @@ std::vector<NamedModels::Model*> NamedModels::All() const {
   return all;
 }
 
-std::vector<std::string> NamedModels::Names() {
-  std::vector<std::string> names;
-  for (const Model* const model : All()) {
-    if (model->hosted->shard().layout() != nullptr) names.push_back(model->name);
-  }
-  return names;
-}
-
 void NamedModels::Tick() {
   for (Model* const model : All()) {
     model->hosted->shard().Tick();
     NoteUse(*model);
     const auto waits = model->waits.Look(model->hosted->shard().Describe());
     if (waits.has_value()) LOG(WARNING) << "model " << model->name << ": " << *waits;
+    if (model->story.IsDue(RealClock().Now())) Tell(*model);
+  }
+}
+
+void NamedModels::TellEnd() {
+  for (Model* const model : All()) Tell(*model);
+}
+
+void NamedModels::Tell(Model& model) {
+  Shard& shard = model.hosted->shard();
+  const JobMoment moment = MomentOf(shard.Describe(), shard, model.hosted->durable());
+  for (const std::string& line : model.story.Tell(moment)) {
+    LOG(INFO) << "model " << model.name << ": " << line;
   }
 }
 

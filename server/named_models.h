@@ -19,8 +19,9 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/trace/trace.h"
+#include "server/events/job_story.h"
 #include "server/hosted_model.h"
-#include "server/metrics/server_metrics.h"
+#include "server/observe/job_verdict.h"
 #include "server/rpc/model_parts.h"
 #include "server/server_options.h"
 #include "server/step_wait_log.h"
@@ -45,11 +46,13 @@ class NamedModels final : public ModelFinder {
 
   absl::StatusOr<ModelParts> Find(const std::string& name, bool begins) override
       ABSL_LOCKS_EXCLUDED(begin_mu_, mu_);
-  std::vector<std::string> Names() override ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<NamedShard> Shards() const override ABSL_LOCKS_EXCLUDED(mu_);
   std::shared_ptr<const void> HoldJob() override { return held_; }
 
-  // Ends leases and waits that are over, and logs what steps wait for.
+  // Ends leases and waits that are over, and logs what steps wait for and what happens to a model.
   void Tick();
+  // Logs what is still to be told. Called when all calls have ended.
+  void TellEnd();
 
   // Whether a worker has joined one of them, or training of one is known to be over.
   bool AnyHasTrained() const;
@@ -70,8 +73,6 @@ class NamedModels final : public ModelFinder {
   // After Drain(): the exit code of the first model that has not ended well, or 0; see
   // job_outcome.h. The log says why.
   int Outcome() const;
-  // For the metrics.
-  std::vector<NamedShard> Shards() const ABSL_LOCKS_EXCLUDED(mu_);
   // For the closing table: a line for each.
   std::string ClosingLines() const;
 
@@ -81,11 +82,13 @@ class NamedModels final : public ModelFinder {
     std::unique_ptr<HostedModel> hosted;
     // Only the thread of Server::Serve() uses these.
     StepWaitLog waits;
+    JobStory story;
     bool used = false;      // a worker has joined, in this process
     bool finished = false;  // all workers had gone when Drain() was called
   };
 
   static void NoteUse(Model& model);
+  static void Tell(Model& model);
   absl::StatusOr<std::unique_ptr<Model>> Open(const std::string& name) const;
   absl::Status CheckMayBegin(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Model* Known(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);  // or null

@@ -109,7 +109,7 @@ Server::Server(ServerOptions options, std::unique_ptr<Trace> trace)
     : options_(std::move(options)),
       step_wait_log_(options_.log_step_wait),
       trace_(std::move(trace)),
-      operator_page_(options_.configuration) {}
+      operator_page_(options_.configuration, options_.log) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   options.limits.http_connections = HttpConnectionsOf(options);
@@ -164,6 +164,8 @@ absl::Status Server::ServeHttp() {
     page_ = MakePage();
     http_.Add(*options_.page, page_->Routes());
     http_.Add(*options_.page, operator_page_.Routes());
+    runs_page_ = std::make_unique<RunsPage>(options_.page_runs);
+    http_.Add(*options_.page, {runs_page_->Route()});
   }
   BeginSpans();
   const absl::Status listens = http_.Start();
@@ -209,6 +211,7 @@ std::unique_ptr<LivePage> Server::MakePage() const {
 
 JobMoment Server::Moment(const ShardStatus& state, bool going_down) const {
   JobMoment moment = MomentOf(state, incarnation_->shard(), incarnation_->durable());
+  if (named_ != nullptr) JudgeJob([this] { return named_->Shards(); }, &moment.state);
   moment.going_down = going_down;
   return moment;
 }
@@ -384,6 +387,7 @@ int Server::Serve() {
   if (named_ != nullptr) saved.Update(named_->SaveLast());
   if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
   event_files_->End([&] { return Moment(shard.Describe()); });
+  if (named_ != nullptr) named_->TellEnd();
   if (!CountersBalance(shard) || (named_ != nullptr && !named_->CountersBalance())) {
     LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
     return kUnbalancedCounters;

@@ -27,6 +27,7 @@
 #include "server/web/http/http_server.h"
 #include "server/web/page/live_page.h"
 #include "server/web/page/operator_page.h"
+#include "server/web/page/runs_page.h"
 
 namespace sluice {
 
@@ -92,7 +93,8 @@ class Server {
   std::unique_ptr<NamedModels> named_;  // null: the job may have none
   std::unique_ptr<ServerIncarnation>
       incarnation_;  // of the model without a name; null only after an error of GoBack()
-  std::unique_ptr<LivePage> page_;  // or null
+  std::unique_ptr<LivePage> page_;       // or null
+  std::unique_ptr<RunsPage> runs_page_;  // null if there is no page
   std::unique_ptr<EventFiles> event_files_;
   HttpListeners http_;            // reads the others, so it is destroyed first
   absl::optional<uint32_t> crc_;  // of the parameters, at the end

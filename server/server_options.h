@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/time/time.h"
@@ -16,6 +17,7 @@
 #include "common/trace/trace.h"
 #include "server/durable/durable_options.h"
 #include "server/events/event_files.h"
+#include "server/operator/log_ring.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/state/shard_options.h"
 #include "server/web/http/http_server.h"
@@ -65,6 +67,9 @@ struct ServerOptions {
   absl::optional<HttpOptions> metrics;
   // Where the live page is served; absent: nowhere. Both may have one address.
   absl::optional<HttpOptions> page;
+  std::string page_runs;  // directory of the runs that the page shows; empty: none
+  // The latest lines of the log, for the page's operator and for Admin.
+  std::shared_ptr<const LogRing> log = std::make_shared<LogRing>();
   std::string configuration;  // JSON, which the page shows to operators; empty: unknown
   uint64_t memory_limit = 0;  // bytes that this process may use; 0: unknown
   EventFileOptions event_files;

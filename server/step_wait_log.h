@@ -18,9 +18,9 @@ class StepWaitLog {
   // A line is due when a wait has lasted for `threshold`, and again each time it has doubled.
   explicit StepWaitLog(absl::Duration threshold) : threshold_(threshold) {}
 
-  // Returns the line if one is due: "step 17 has waited 5.0s for worker-2 (last seen 4.1s ago, 0
-  // bytes of its push here)", or "step 17 has waited 5.0s for server 2 of 3". A job that has
-  // parameters, but no worker, and that expects workers to join, counts as a step that waits.
+  // Returns the line if one is due: "step 17 has waited 5 s for worker-2 (last seen 4 s ago)", or
+  // "step 17 has waited 5 s for server 2 of 3"; see AwaitedWords(). A job that has parameters, but
+  // no worker, and that expects workers to join, counts as a step that waits.
   absl::optional<std::string> Look(const ShardStatus& state);
 
  private:

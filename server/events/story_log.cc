@@ -169,7 +169,10 @@ void StoryLog::TellProgress(const JobMoment& moment, const JobNews& news, Lines*
 void StoryLog::TellWaiting(const JobMoment& moment, Lines* lines) {
   const v1::ServerState& state = moment.state;
   const uint32_t here = state.worker_counts().connected();
-  const bool waits = state.phase() == v1::WAITING_FOR_WORKERS && here < state.expected_workers();
+  // Where models with names train, the one without may wait for ever.
+  const bool others_train = state.has_verdict() && state.verdict().kind() != v1::Verdict::WAITING;
+  const bool waits =
+      state.phase() == v1::WAITING_FOR_WORKERS && here < state.expected_workers() && !others_train;
   if (!waits) {
     waits_since_.reset();
     return;

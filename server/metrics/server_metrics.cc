@@ -54,7 +54,7 @@ void ServerMetrics::Attach(Shard& shard, const DurableDirectory* durable) {
   durable_ = durable;
 }
 
-void ServerMetrics::AddNamed(std::function<std::vector<NamedShard>()> named) {
+void ServerMetrics::AddNamed(NamedShards named) {
   absl::MutexLock lock(&mu_);
   named_ = std::move(named);
 }
@@ -70,11 +70,14 @@ std::string ServerMetrics::Text() const {
   {
     absl::MutexLock lock(&mu_);
     if (shard_ != nullptr) {
-      MetricFamilies of_job = ShardFamilies(MomentOfServers(shard_->Describe(), *shard_, durable_));
+      JobMoment moment = MomentOfServers(shard_->Describe(), *shard_, durable_);
+      JudgeJob(named_, &moment.state);
+      MetricFamilies of_job = ShardFamilies(moment);
       for (const NamedShard& named : named_ ? named_() : std::vector<NamedShard>()) {
-        const JobMoment moment =
-            MomentOfServers(named.shard->Describe(), *named.shard, named.durable);
-        AddWithModel(named.name, ShardFamilies(moment), &of_job);
+        AddWithModel(
+            named.name,
+            ShardFamilies(MomentOfServers(named.shard->Describe(), *named.shard, named.durable)),
+            &of_job);
       }
       Append(std::move(of_job), &families);
       Append(spans_->Collect(), &families);

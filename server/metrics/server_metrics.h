@@ -3,28 +3,20 @@
 #ifndef SLUICE_SERVER_METRICS_SERVER_METRICS_H_
 #define SLUICE_SERVER_METRICS_SERVER_METRICS_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/durable/directory.h"
+#include "server/observe/job_verdict.h"
 #include "server/shard/shard.h"
 #include "server/state/server_span.h"
 
 namespace sluice {
 
 class SpanHistograms;
-
-// A named model of the job. `durable` may be null.
-struct NamedShard {
-  std::string name;
-  Shard* shard;
-  const DurableDirectory* durable;
-};
 
 // Any thread may call any method.
 class ServerMetrics {
@@ -42,15 +34,15 @@ class ServerMetrics {
   void Detach() ABSL_LOCKS_EXCLUDED(mu_);
 
   // From now on Text() also has the metrics of these models, but for the times of their steps. They
-  // have the label `model`, and live as long as somebody calls Text().
-  void AddNamed(std::function<std::vector<NamedShard>()> named) ABSL_LOCKS_EXCLUDED(mu_);
+  // have the label `model`. The verdict without that label is the job's.
+  void AddNamed(NamedShards named) ABSL_LOCKS_EXCLUDED(mu_);
 
   // All metrics, in Prometheus' text format. Between two incarnations only those of the process.
   std::string Text() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   mutable absl::Mutex mu_;
-  std::function<std::vector<NamedShard>()> named_ ABSL_GUARDED_BY(mu_);  // null: there are none
+  NamedShards named_ ABSL_GUARDED_BY(mu_);  // null: there are none
   std::shared_ptr<SpanHistograms> spans_ ABSL_GUARDED_BY(mu_);
   Shard* shard_ ABSL_GUARDED_BY(mu_) = nullptr;
   const DurableDirectory* durable_ ABSL_GUARDED_BY(mu_) = nullptr;

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/error.h"
 #include "common/wire/settings.h"
@@ -38,6 +39,37 @@ std::string StalledWords(const v1::StalledWorker& worker) {
   return absl::StrCat(Shown(worker.worker()), " has sent no gradient for ",
                       TimeWords(FromProto(worker.since_last_push())), "; it usually needs ",
                       TimeWords(FromProto(worker.usual())));
+}
+
+std::string AwaitedWords(const v1::ServerState& state) {
+  constexpr int kMostNamed = 3;
+  if (state.has_awaited_server()) {
+    return absl::StrCat("server ", state.awaited_server().index(), " of ", state.servers());
+  }
+  const v1::StepState& step = state.current();
+  std::vector<std::string> all;
+  for (const v1::AwaitedWorker& worker : step.awaited()) {
+    if (all.size() == kMostNamed) break;
+    const std::string bytes =
+        worker.bytes_arrived() == 0
+            ? ""
+            : absl::StrCat(", ", worker.bytes_arrived(), " bytes of its push here");
+    all.push_back(absl::StrCat(Shown(worker.worker()), " (last seen ",
+                               TimeWords(FromProto(worker.since_last_seen())), " ago", bytes, ")"));
+  }
+  const auto told = static_cast<uint32_t>(all.size()) + step.absent();
+  if (step.missing() > told) {
+    const uint32_t more = step.missing() - told;
+    all.push_back(all.empty() ? WorkersWords(more) : absl::StrCat(more, " more"));
+  }
+  if (step.absent() > 0) {
+    all.push_back(absl::StrCat(WorkersWords(step.absent()), " still to join"));
+  }
+  if (all.empty() && step.has_waiting() && step.required() > step.accumulated()) {
+    const uint32_t more = step.required() - step.accumulated();
+    all.push_back(absl::StrCat(more, more == 1 ? " more gradient" : " more gradients"));
+  }
+  return absl::StrJoin(all, ", ");
 }
 
 std::string TrainedWords(const v1::ServerState& state) {

@@ -21,6 +21,10 @@ std::string NumberWords(double number);  // three digits at most behind zeros: "
 std::string WorkersWords(uint64_t count);  // "1 worker", "12 workers"
 // "w2 has sent no gradient for 40 s; it usually needs 0.3 s".
 std::string StalledWords(const v1::StalledWorker& worker);
+// Whom the current step waits for: "server 2 of 3"; or "w2 (last seen 4 s ago, 4096 bytes of its
+// push here), 17 more", of whom three are named at most; "2 workers still to join"; "1 more
+// gradient". Empty: for nobody.
+std::string AwaitedWords(const v1::ServerState& state);
 // When the latest step was made: ", 2 s after it began", or of a later incarnation ", 2 s after
 // this server went on". Empty if this process has made none.
 std::string TrainedWords(const v1::ServerState& state);

@@ -70,8 +70,7 @@ Text ServerAway(const v1::ServerState& state) {
   if (!state.has_awaited_server()) return absl::nullopt;
   const absl::Duration since = FromProto(state.awaited_server().since());
   if (since < kLongWait) return absl::nullopt;
-  return absl::StrCat(StepOf(state), " has waited ", TimeWords(since), " for server ",
-                      state.awaited_server().index(), " of ", state.servers(),
+  return absl::StrCat(StepOf(state), " has waited ", TimeWords(since), " for ", AwaitedWords(state),
                       "; see its log, or start it again with its flags");
 }
 
@@ -104,21 +103,6 @@ Text Waiting(const v1::ServerState& state) {
   return absl::StrCat(begin, "the initial parameters, which a worker sends");
 }
 
-std::string AwaitedNames(const v1::StepState& step) {
-  std::string names;
-  for (const v1::AwaitedWorker& worker : step.awaited()) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ", Shown(worker.worker()), " (last heard ",
-                    TimeWords(FromProto(worker.since_last_seen())), " ago)");
-    if (step.awaited_size() > 3) break;  // the first stands for them
-  }
-  const uint32_t more =
-      step.missing() -
-      std::min<uint32_t>(step.missing(),
-                         step.awaited_size() > 3 ? 1 : static_cast<uint32_t>(step.awaited_size()));
-  if (names.empty()) return WorkersWords(step.missing());
-  return more > 0 ? absl::StrCat(names, " and ", more, " more") : names;
-}
-
 Text WaitsForWorkers(const v1::ServerState& state) {
   const v1::StepState& step = state.current();
   const absl::Duration waited = FromProto(step.waiting());
@@ -128,7 +112,8 @@ Text WaitsForWorkers(const v1::ServerState& state) {
           ? std::max(kLongWait, kWaitInSteps * FromProto(state.mean_step_time()))
           : kLongPause;
   if (step.missing() == 0 || waited < patience) return absl::nullopt;
-  return absl::StrCat(StepOf(state), " has waited ", TimeWords(waited), " for ", AwaitedNames(step),
+  return absl::StrCat(StepOf(state), " has waited ", TimeWords(waited), " for ",
+                      AwaitedWords(state),
                       "; see the log there. --max-step-wait bounds such waits");
 }
 

@@ -89,6 +89,7 @@ v1::ServerConfig ConfigOf(const ServerOptions& options, const TlsFiles& tls,
   config.set_tensorboard(options.event_files.tensorboard);
   if (options.metrics.has_value()) config.set_metrics(options.metrics->address.ToString());
   if (options.page.has_value()) config.set_page(options.page->address.ToString());
+  config.set_page_runs(options.page_runs);
   if (!options.durable.directory.empty()) {
     *config.mutable_checkpoints() = ToConfig(options.durable);
   }

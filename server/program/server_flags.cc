@@ -141,6 +141,9 @@ void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
       "--page", flags.page,
       "address on which to serve a page for browsers that shows the job as it runs, for "
       "example 127.0.0.1:8080; beyond loopback with TLS or a token (default: none)");
+  group.add_option("--page-runs", flags.page_runs,
+                   "directory whose runs the page lays over this one: the jobs that had their "
+                   "--checkpoint-dir in it (default: none)");
 }
 
 // The options of an HTTP listener at the address that `flag` names. `token` is the server's.
@@ -259,6 +262,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
     auto page = HttpOptionsFrom("--page", flags.page, flags.security, options.token);
     if (!page.ok()) return page.status();
     options.page = *std::move(page);
+    options.page_runs = flags.page_runs;
   }
   return options;
 }

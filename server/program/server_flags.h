@@ -47,8 +47,9 @@ struct ServerFlags {
   std::string token_file;
   std::string metrics;  // address; empty: none
   SecurityFlags security;
-  std::string page;   // address
-  std::string trace;  // file; a worker has this flag too
+  std::string page;       // address
+  std::string page_runs;  // directory; empty: none
+  std::string trace;      // file; a worker has this flag too
   EventFileOptions event_files;
   bool wait_for_more = false;
   uint32_t max_restarts = 0;                           // under mpirun; see launch.h

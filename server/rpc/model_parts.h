@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "server/durable/constant_store.h"
 #include "server/durable/directory.h"
+#include "server/observe/job_verdict.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
@@ -22,6 +23,7 @@ struct ModelParts {
   Shard* shard;
   DurableDirectory* durable = nullptr;                 // where Admin saves checkpoints, or null
   std::shared_ptr<ConstantStore> constants = nullptr;  // null: none are saved or restored
+  bool has_name = false;
 };
 
 // Finds the named models of a job that may have several models. Any thread may call its methods.
@@ -34,8 +36,9 @@ class ModelFinder {
   // DRAINING; and those of the directory of a new model. A model lives as long as this object.
   virtual absl::StatusOr<ModelParts> Find(const std::string& name, bool begins) = 0;
 
-  // Returns the names of the named models that a worker has joined, in ascending order.
-  virtual std::vector<std::string> Names() = 0;
+  // Returns the named models, in ascending order of names. A model that no worker has joined has no
+  // layout.
+  virtual std::vector<NamedShard> Shards() const = 0;
 
   // The job does not end while somebody holds the returned pointer.
   virtual std::shared_ptr<const void> HoldJob() = 0;

@@ -42,13 +42,14 @@ absl::Status WhyNotFound(const absl::Status& error, const std::string& service, 
 
 ModelServices MakeModelServices(const ModelServiceOptions& options, const ModelParts& model) {
   Shard& shard = *model.shard;
-  ModelNames names;
-  if (options.named != nullptr) names = [named = options.named] { return named->Names(); };
+  NamedShards named;
+  if (options.named != nullptr) named = [finder = options.named] { return finder->Shards(); };
   ModelServices services;
   services[v1::ParameterServer::service_full_name()] = MakeGrpcParameterService(options, model);
-  services[v1::Admin::service_full_name()] = MakeGrpcAdmin(shard, *options.watches, model.durable);
+  services[v1::Admin::service_full_name()] =
+      MakeGrpcAdmin(shard, *options.watches, model.durable, *options.log);
   services[v1::Inspector::service_full_name()] =
-      MakeGrpcInspector(shard, *options.watches, model.durable, names);
+      MakeGrpcInspector(shard, *options.watches, model.durable, named, model.has_name);
   return services;
 }
 

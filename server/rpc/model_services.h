@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/encoding/transforms/builtin_transforms.h"
+#include "server/operator/log_ring.h"
 #include "server/rpc/model_parts.h"
 #include "server/rpc/operator/open_watches.h"
 #include "server/rpc/session_resources.h"
@@ -29,6 +30,7 @@ struct ModelServiceOptions {
   OpenWatches* watches;
   ModelFinder* named = nullptr;  // null: the job cannot have several models
   JobServers servers = nullptr;  // null: there is one server
+  std::shared_ptr<const LogRing> log = std::make_shared<LogRing>();  // that Admin reads
 };
 
 // By their full names: ParameterServer, Inspector and Admin.

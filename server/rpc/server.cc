@@ -237,6 +237,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
   auto watches = std::make_unique<OpenWatches>();
   ModelServiceOptions of_models = {options.transforms, options.limits.request, watches.get(),
                                    options.named};
+  of_models.log = options.log;
   Services services;
   if (replicas != nullptr) {
     of_models.servers = [replicas] { return replicas->Addresses(); };

@@ -11,6 +11,7 @@
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/net/address.h"
 #include "common/security/credentials_source.h"
+#include "server/operator/log_ring.h"
 #include "server/replica/replica.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/rpc/model_parts.h"
@@ -47,6 +48,8 @@ struct GrpcServerOptions {
   uint32_t workers = 1;
   // The models with names, which outlive the server; null: the job cannot have several models.
   ModelFinder* named = nullptr;
+  // What Admin tells of the log.
+  std::shared_ptr<const LogRing> log = std::make_shared<LogRing>();
 };
 
 // Starts to listen. `model` is the one without a name. With several servers `replicas` has the

@@ -33,9 +33,11 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 ServerOptions Serving(uint32_t workers, const std::string& directory = "") {
   ServerOptions options;
@@ -194,6 +196,28 @@ TEST(NamedModelsTest, AStepOfAModelWaitsForItsOwnWorkersOnly) {
   EXPECT_THAT(a.Leave(), IsOk());
   EXPECT_THAT(b.Leave(), IsOk());
   EXPECT_EQ(server.exit_code(), 0);
+}
+
+TEST(NamedModelsTest, TheJobIsAsTheModelsThatTrain) {
+  const ServerOptions options = Serving(1);
+  RunningServer server(options);
+  Caller caller(server.address());
+  EXPECT_EQ(caller.StateOf("")->verdict().kind(), v1::Verdict::WAITING);
+  Trainer critic(server.address(), "critic");
+  EXPECT_THAT(critic.Step(1), IsOk());
+  EXPECT_EQ(caller.StateOf("")->verdict().kind(), v1::Verdict::FINE);
+  EXPECT_THAT(caller.StateOf("")->verdict().text(),
+              StartsWith("model critic: training is at step 1"));
+  EXPECT_THAT(caller.StateOf("critic")->verdict().text(), StartsWith("training is at step 1"));
+  EXPECT_THAT(critic.Leave(), IsOk());
+  EXPECT_EQ(server.exit_code(), 0);
+  std::vector<std::string> told;
+  for (const LoggedLine& line : options.log->After(0, LogRing::kMostLines)) {
+    told.push_back(line.text);
+  }
+  EXPECT_THAT(told, Contains(StartsWith("model critic: training has finished at step 1, ")));
+  EXPECT_THAT(told, Contains(AllOf(StartsWith("model critic: w"),
+                                   HasSubstr(" has left, after 1 gradient that counted; "))));
 }
 
 TEST(NamedModelsTest, AJobThatIsHeldOutlivesItsModels) {

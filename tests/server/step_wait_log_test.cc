@@ -53,7 +53,7 @@ TEST_F(StepWaitLogTest, SaysNothingOfAStepThatDoesNotWait) {
 }
 
 TEST_F(StepWaitLogTest, SaysHowManyGradientsAreMissingWhereNobodyInParticularIs) {
-  EXPECT_EQ(After(absl::Seconds(5)), "step 17 has waited 5.0s for 1 more gradients");
+  EXPECT_EQ(After(absl::Seconds(5)), "step 17 has waited 5 s for 1 more gradient");
 }
 
 TEST_F(StepWaitLogTest, NamesTheServerThatHoldsTheStepUp) {
@@ -62,7 +62,7 @@ TEST_F(StepWaitLogTest, NamesTheServerThatHoldsTheStepUp) {
   state.awaited_holder = AwaitedHolder{2, state.now - absl::Seconds(4)};
   EXPECT_EQ(log_.Look(state), absl::nullopt);
   state.now += absl::Seconds(1);
-  EXPECT_EQ(log_.Look(state), "step 17 has waited 5.0s for server 2 of 3");
+  EXPECT_EQ(log_.Look(state), "step 17 has waited 5 s for server 2 of 3");
 }
 
 TEST_F(StepWaitLogTest, NamesTheWorkersWhereTheyAreKnown) {
@@ -70,28 +70,8 @@ TEST_F(StepWaitLogTest, NamesTheWorkersWhereTheyAreKnown) {
       log_.Look(WaitingFor(absl::Seconds(5), {Silent("worker-2", absl::Milliseconds(4100)),
                                               Silent("worker-3", absl::ZeroDuration(), 4096)}))
           .value_or(""),
-      "step 17 has waited 5.0s for worker-2 (last seen 4.1s ago, 0 bytes of its push here), "
-      "worker-3 (last seen 0.0s ago, 4096 bytes of its push here)");
-}
-
-TEST_F(StepWaitLogTest, EscapesTheNameOfAWorker) {
-  EXPECT_EQ(log_.Look(WaitingFor(absl::Seconds(5), {Silent("a\n\x1b[31mE1122", absl::Seconds(5))}))
-                .value_or(""),
-            "step 17 has waited 5.0s for a\\n\\033[31mE1122 (last seen 5.0s ago, 0 bytes of its "
-            "push here)");
-}
-
-TEST_F(StepWaitLogTest, CountsThoseThatItDoesNotName) {
-  ShardStatus state = WaitingFor(absl::Seconds(6), {Silent("a", absl::Seconds(6))});
-  state.current.missing = 18;
-  EXPECT_EQ(log_.Look(state).value_or(""),
-            "step 17 has waited 6.0s for a (last seen 6.0s ago, 0 bytes of its push here), "
-            "17 more");
-  state.now += absl::Seconds(6);
-  state.current.missing = 2;
-  EXPECT_EQ(log_.Look(state).value_or(""),
-            "step 17 has waited 12.0s for a (last seen 6.0s ago, 0 bytes of its push here), "
-            "1 more");
+      "step 17 has waited 5 s for worker-2 (last seen 4 s ago), "
+      "worker-3 (last seen 0 s ago, 4096 bytes of its push here)");
 }
 
 TEST_F(StepWaitLogTest, SaysHowManyHaveNotJoined) {
@@ -99,7 +79,7 @@ TEST_F(StepWaitLogTest, SaysHowManyHaveNotJoined) {
   state.current.missing = 2;
   state.current.absent = 2;
   EXPECT_EQ(log_.Look(state).value_or(""),
-            "step 17 has waited 5.0s for 2 workers still to join (see --workers and "
+            "step 17 has waited 5 s for 2 workers still to join (see --workers and "
             "--start-timeout)");
 }
 
@@ -115,7 +95,7 @@ TEST_F(StepWaitLogTest, SaysWhoIsToJoinIfNobodyIsThereAnyMore) {
   EXPECT_EQ(log_.Look(state), absl::nullopt);
   state.now += absl::Seconds(5);
   EXPECT_EQ(log_.Look(state).value_or(""),
-            "step 17 has waited 5.0s for 1 worker still to join (see --workers and "
+            "step 17 has waited 5 s for 1 worker still to join (see --workers and "
             "--start-timeout)");
   state.workers = 1;
   EXPECT_EQ(log_.Look(state), absl::nullopt);
@@ -139,7 +119,7 @@ TEST_F(StepWaitLogTest, BeginsAnewWithTheNextWait) {
   next.current.since = kStart + absl::Seconds(100);
   EXPECT_EQ(log_.Look(next), absl::nullopt);
   next.now += absl::Seconds(1);
-  EXPECT_EQ(log_.Look(next).value_or(""), "step 18 has waited 5.0s for 1 more gradients");
+  EXPECT_EQ(log_.Look(next).value_or(""), "step 18 has waited 5 s for 1 more gradient");
 }
 
 TEST_F(StepWaitLogTest, BeginsAnewAfterAStepThatDidNotWait) {

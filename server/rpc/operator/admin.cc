@@ -12,7 +12,6 @@
 #include "common/wire/messages.h"
 #include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
-#include "server/operator/log_ring.h"
 #include "server/operator/operator_commands.h"
 #include "server/policy/mode_options.h"
 #include "server/rpc/operator/collect_trace.h"
@@ -49,8 +48,8 @@ v1::Consistency WithBound(v1::Consistency rules, uint32_t workers) {
 
 class GrpcAdmin final : public v1::Admin::CallbackService {
  public:
-  GrpcAdmin(Shard& shard, OpenWatches& watches, DurableDirectory* durable)
-      : shard_(shard), watches_(watches), commands_(shard, durable) {}
+  GrpcAdmin(Shard& shard, OpenWatches& watches, DurableDirectory* durable, const LogRing& log)
+      : shard_(shard), watches_(watches), commands_(shard, durable), log_(log) {}
 
   grpc::ServerUnaryReactor* SetPolicy(CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
@@ -161,14 +160,14 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   Shard& shard_;
   OpenWatches& watches_;
   OperatorCommands commands_;
-  const LogRing log_;
+  const LogRing& log_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeGrpcAdmin(Shard& shard, OpenWatches& watches,
-                                             DurableDirectory* durable) {
-  return std::make_unique<GrpcAdmin>(shard, watches, durable);
+                                             DurableDirectory* durable, const LogRing& log) {
+  return std::make_unique<GrpcAdmin>(shard, watches, durable, log);
 }
 
 }  // namespace sluice

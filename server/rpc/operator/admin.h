@@ -10,15 +10,16 @@
 #include <string>
 
 #include "server/durable/directory.h"
+#include "server/operator/log_ring.h"
 #include "server/rpc/operator/open_watches.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
-// SaveCheckpoint saves in `durable`; if that is null, it fails. All outlive the service, which the
-// gRPC server calls from many threads.
+// SaveCheckpoint saves in `durable`; if that is null, it fails. ReadLogs tells the lines of `log`.
+// All outlive the service, which the gRPC server calls from many threads.
 std::unique_ptr<grpc::Service> MakeGrpcAdmin(Shard& shard, OpenWatches& watches,
-                                             DurableDirectory* durable);
+                                             DurableDirectory* durable, const LogRing& log);
 
 }  // namespace sluice
 

@@ -47,20 +47,24 @@ v1::TensorStatistics StatisticsToProto(const TensorStatistics& statistics) {
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
   GrpcInspector(Shard& shard, OpenWatches& watches, const DurableDirectory* durable,
-                ModelNames models)
-      : shard_(shard), watches_(watches), durable_(durable), models_(std::move(models)) {}
+                NamedShards models, bool has_name)
+      : shard_(shard),
+        watches_(watches),
+        durable_(durable),
+        models_(std::move(models)),
+        has_name_(has_name) {}
 
   grpc::ServerUnaryReactor* GetServerState(CallbackServerContext* context,
                                            const v1::GetServerStateRequest*,
                                            v1::ServerState* response) override {
-    *response = ToProto(shard_.Describe(), shard_, durable_);
+    *response = State();
     return Reply(context, absl::OkStatus());
   }
 
   grpc::ServerUnaryReactor* ListModels(CallbackServerContext* context, const v1::ListModelsRequest*,
                                        v1::ListModelsResponse* response) override {
-    if (models_ != nullptr) {
-      for (std::string& name : models_()) response->add_names(std::move(name));
+    for (NamedShard& model : models_ ? models_() : std::vector<NamedShard>()) {
+      if (model.shard->layout() != nullptr) response->add_names(std::move(model.name));
     }
     return Reply(context, absl::OkStatus());
   }
@@ -112,7 +116,8 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
 
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(
       CallbackServerContext*, const v1::WatchStateRequest* request) override {
-    return ServeWatch(*request, shard_, durable_, watches_);
+    return ServeWatch(
+        *request, [this] { return State(); }, watches_);
   }
 
  private:
@@ -189,18 +194,25 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     response.mutable_values()->Add(summary.values.begin(), summary.values.end());
   }
 
+  v1::ServerState State() const {
+    v1::ServerState state = ToProto(shard_.Describe(), shard_, durable_);
+    if (!has_name_) JudgeJob(models_, &state);
+    return state;
+  }
+
   Shard& shard_;
   OpenWatches& watches_;
   const DurableDirectory* const durable_;  // or null
-  const ModelNames models_;                // or null
+  const NamedShards models_;               // or null
+  const bool has_name_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches,
                                                  const DurableDirectory* durable,
-                                                 ModelNames models) {
-  return std::make_unique<GrpcInspector>(shard, watches, durable, std::move(models));
+                                                 NamedShards models, bool has_name) {
+  return std::make_unique<GrpcInspector>(shard, watches, durable, std::move(models), has_name);
 }
 
 }  // namespace sluice

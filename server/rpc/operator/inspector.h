@@ -7,25 +7,21 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "server/durable/directory.h"
+#include "server/observe/job_verdict.h"
 #include "server/rpc/operator/open_watches.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
-// Returns the names of the job's models that have one.
-using ModelNames = std::function<std::vector<std::string>()>;
-
 // The gRPC server calls the service from many threads. `durable` is where checkpoints are
-// saved; null: nowhere. `models` is null if there is one model. All outlive the service.
+// saved; null: nowhere. `models` is null if there is one model. All outlive the service. The state
+// of the model without a name has the verdict of the whole job; `has_name`: it is another model.
 std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches,
                                                  const DurableDirectory* durable,
-                                                 ModelNames models);
+                                                 NamedShards models, bool has_name);
 
 }  // namespace sluice
 

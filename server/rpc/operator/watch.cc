@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/wire/settings.h"
-#include "server/observe/server_state.h"
 #include "server/rpc/operator/watch_stream.h"
 
 namespace sluice {
@@ -42,17 +41,18 @@ std::string AspectOf(const v1::ServerState& state) {
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
-                                                      Shard& shard, const DurableDirectory* durable,
+                                                      std::function<v1::ServerState()> look,
                                                       OpenWatches& watches) {
-  const auto look = [&shard, durable, last = std::string()](v1::ServerState* message) mutable {
-    v1::ServerState state = ToProto(shard.Describe(), shard, durable);
+  const auto next = [look = std::move(look),
+                     last = std::string()](v1::ServerState* message) mutable {
+    v1::ServerState state = look();
     std::string aspect = AspectOf(state);
     if (last == aspect) return false;
     last = std::move(aspect);  // never empty
     *message = std::move(state);
     return true;
   };
-  return new WatchStream<v1::ServerState>(watches, IntervalOf(request), look);
+  return new WatchStream<v1::ServerState>(watches, IntervalOf(request), next);
 }
 
 }  // namespace sluice

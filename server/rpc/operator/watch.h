@@ -5,18 +5,17 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "server/durable/directory.h"
+#include <functional>
+
 #include "server/rpc/operator/open_watches.h"
-#include "server/shard/shard.h"
 #include "sluice/v1/inspector.pb.h"
 
 namespace sluice {
 
-// Serves one call: looks at the shard once per interval and writes the state when it has changed.
-// The reactor deletes itself when the call is done; `shard`, `durable`, which may be null, and
-// `watches` outlive it.
+// Serves one call: asks `look` for the state once per interval and writes it when it has changed.
+// The reactor deletes itself when the call is done; what `look` uses, and `watches`, outlive it.
 grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
-                                                      Shard& shard, const DurableDirectory* durable,
+                                                      std::function<v1::ServerState()> look,
                                                       OpenWatches& watches);
 
 }  // namespace sluice

@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 
 // The first line of a file: it changes with the columns, the lanes and the rings.
-constexpr absl::string_view kMagic = "sluice history 8\n";
+constexpr absl::string_view kMagic = "sluice history 9\n";
 
 // Adds `value` to the mean of `*count` values; NaN is no value.
 template <typename Number>
@@ -221,6 +221,10 @@ std::string History::Encode() const {
     Put(event.kind, &body);
     Put(event.text, &body);
   }
+  Put(facts_.rules, &body);
+  Put(facts_.verdict, &body);
+  Put(facts_.learning_rate, &body);
+  Put(facts_.loss, &body);
   return absl::StrCat(kMagic, LittleEndian64(Checksum(body)), body);
 }
 
@@ -245,6 +249,10 @@ absl::Status History::Decode(absl::string_view bytes) {
   const uint64_t events = taker.Integer();
   if (events > kMostEvents) return absl::DataLossError("it has too many events");
   for (uint64_t i = 0; i < events && taker.ok(); ++i) read.events_.push_back(taker.Event());
+  read.facts_.rules = taker.Text();
+  read.facts_.verdict = taker.Text();
+  read.facts_.learning_rate = taker.Real();
+  read.facts_.loss = taker.Real();
   if (!taker.done()) return absl::DataLossError("it is incomplete");
   read.from_file_ = true;
   *this = std::move(read);

@@ -7,7 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -25,6 +27,15 @@ struct HistoryEvent {
   std::string text;  // for people; it may contain what a worker calls itself
 };
 
+// What the job was like when it was last seen.
+struct RunFacts {
+  std::string rules;    // "bounded, quorum 1, max_staleness 6"
+  std::string verdict;  // "finished"
+  // NaN: unknown.
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();  // without the schedule
+  double loss = std::numeric_limits<double>::quiet_NaN();           // mean of the latest steps
+};
+
 // A plain value, externally synchronized.
 class History {
  public:
@@ -38,6 +49,11 @@ class History {
 
   // What follows is of that job. What there is of another one is forgotten.
   void BeginJob(const std::string& job_id);
+
+  const std::string& job_id() const { return job_id_; }
+
+  void SetFacts(RunFacts facts) { facts_ = std::move(facts); }
+  const RunFacts& facts() const { return facts_; }
 
   // Adds what was seen at sample.values[kTime], which does not go back. The first one after
   // Decode() removes what the file has of later times: the clock was another one.
@@ -75,6 +91,7 @@ class History {
   void Forget(size_t lane);
 
   std::string job_id_;
+  RunFacts facts_;
   bool from_file_ = false;  // since Decode(), until something is added
   HistorySample newest_;
   std::array<std::deque<HistorySample>, kRings.size()> rings_;

@@ -41,6 +41,18 @@ Accuracy NewAccuracy(const v1::ServerState& state, const std::vector<JobChange>&
   return {found->second, static_cast<double>(state.measurement().step())};
 }
 
+// That the server of a job that has finished goes down says nothing of the run.
+RunFacts FactsOf(const v1::ServerState& state, const std::string& before) {
+  const std::string finished = VerdictName(v1::Verdict::FINISHED);
+  const bool has_finished = before == finished && state.verdict().kind() == v1::Verdict::ENDING;
+  RunFacts facts;
+  facts.rules = RulesWords(state.consistency());
+  facts.verdict = has_finished ? finished : VerdictName(state.verdict().kind());
+  if (state.base_learning_rate() > 0) facts.learning_rate = state.base_learning_rate();
+  if (state.has_loss()) facts.loss = state.loss();
+  return facts;
+}
+
 // Of all tables on all servers; NaN: the model has none. What other servers say of it is up to a
 // second old.
 struct TableFigures {
@@ -77,6 +89,7 @@ void JobWatch::Look(const JobMoment& moment, uint64_t memory, const SpanSummary&
   LookAtWorkers(moment, news);
   FillColumns(moment, news, memory, spans);
   history.Add(sample_);
+  history.SetFacts(FactsOf(moment.state, history.facts().verdict));
 }
 
 void JobWatch::AddEvent(const char* kind, std::string text) {

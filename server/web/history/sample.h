@@ -66,6 +66,7 @@ inline constexpr std::array<HistoryColumn, 42> kColumns = {{
 }};
 
 inline constexpr size_t kTime = 0;
+inline constexpr size_t kStep = 1;
 inline constexpr size_t kLoss = 3;
 
 // What the server knows of a worker at that moment.

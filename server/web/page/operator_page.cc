@@ -121,7 +121,7 @@ void OperatorPage::Detach() {
 
 HttpResponse OperatorPage::Record() const {
   Members lines = Members::array();
-  for (const LoggedLine& line : log_.After(0, kShownLines)) {
+  for (const LoggedLine& line : log_->After(0, kShownLines)) {
     lines.push_back({{"time", absl::ToDoubleSeconds(line.time - absl::UnixEpoch())},
                      {"severity", line.severity},
                      {"text", line.text}});

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,9 +35,9 @@ namespace sluice {
 // Any thread may call any method. It outlives the shards and directories that it was attached to.
 class OperatorPage {
  public:
-  // `configuration` is a text for people; empty: unknown. The log is kept from now on.
-  explicit OperatorPage(std::string configuration = "")
-      : configuration_(std::move(configuration)) {}
+  // `configuration` is a text for people; empty: unknown.
+  OperatorPage(std::string configuration, std::shared_ptr<const LogRing> log)
+      : configuration_(std::move(configuration)), log_(std::move(log)) {}
 
   // Valid as long as the object lives.
   std::vector<HttpRoute> Routes();
@@ -56,7 +57,7 @@ class OperatorPage {
   HttpResponse OutcomeOfSave(const HttpRequest& request) const ABSL_LOCKS_EXCLUDED(saves_mu_);
 
   const std::string configuration_;
-  const LogRing log_;
+  const std::shared_ptr<const LogRing> log_;
   absl::Mutex mu_ ABSL_ACQUIRED_BEFORE(saves_mu_);
   absl::optional<OperatorCommands> commands_ ABSL_GUARDED_BY(mu_);
   mutable absl::Mutex saves_mu_;

@@ -27,20 +27,13 @@ std::string Dump(const Json& json) {
 
 std::string NameOf(Activity activity) { return std::string(1, static_cast<char>(activity)); }
 
-Json StepInProgress(const v1::StepState& step) {
-  Json awaited = Json::array();
-  for (const v1::AwaitedWorker& worker : step.awaited()) {
-    awaited.push_back({{"worker", worker.worker()},
-                       {"since_last_seen", Seconds(worker.since_last_seen())},
-                       {"lag", worker.lag()},
-                       {"bytes_arrived", worker.bytes_arrived()}});
-  }
+// `awaited`: in words.
+Json StepInProgress(const v1::ServerState& state) {
+  const v1::StepState& step = state.current();
   return {{"accumulated", step.accumulated()},
           {"required", step.required()},
-          {"missing", step.missing()},
-          {"absent", step.absent()},
           {"waiting", step.has_waiting() ? Json(Seconds(step.waiting())) : Json()},
-          {"awaited", awaited}};
+          {"awaited", AwaitedWords(state)}};
 }
 
 // `grave`: nothing gets better of itself.
@@ -222,7 +215,7 @@ std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                {"expected_workers", state.expected_workers()},
                {"observers", state.observers()},
                {"waiting_pulls", state.waiting_pulls()},
-               {"current", StepInProgress(state.current())},
+               {"current", StepInProgress(state)},
                {"pushes", Pushes(state.pushes())},
                {"staleness", Staleness(state)},
                {"warnings", Warnings(state)},

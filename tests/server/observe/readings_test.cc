@@ -2,6 +2,8 @@
 
 #include "server/observe/readings.h"
 
+#include <google/protobuf/text_format.h>
+
 #include "common/wire/settings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -74,6 +76,36 @@ TEST(ReadingsTest, StalenessThatDidNotOccurHasNoGradients) {
   EXPECT_EQ(counts[0], 0);
   EXPECT_EQ(counts[2], 3);
   EXPECT_EQ(counts[32], 33);
+}
+
+struct Wait {
+  std::string state;
+  std::string words;
+};
+
+TEST(ReadingsTest, WhoIsAwaitedIsPutInWords) {
+  const Wait waits[] = {
+      {"", ""},
+      {"current { accumulated: 2 required: 3 }", ""},
+      {"current { accumulated: 2 required: 3 waiting {} }", "1 more gradient"},
+      {"current { accumulated: 1 required: 3 waiting {} }", "2 more gradients"},
+      {"current { missing: 1 absent: 1 }", "1 worker still to join"},
+      {"current { missing: 2 awaited { worker: 'a' since_last_seen { seconds: 4 } } awaited { "
+       "worker: 'b' since_last_seen { nanos: 40000000 } bytes_arrived: 4096 } }",
+       "a (last seen 4 s ago), b (last seen 0.04 s ago, 4096 bytes of its push here)"},
+      {"current { missing: 1 awaited { worker: 'a\\n\\033[31mE1122' since_last_seen {} } }",
+       "a\\n\\033[31mE1122 (last seen 0 s ago)"},
+      {"current { missing: 999 absent: 2 awaited { worker: 'a' } awaited { worker: 'b' } awaited { "
+       "worker: 'c' } awaited { worker: 'd' } }",
+       "a (last seen 0 s ago), b (last seen 0 s ago), c (last seen 0 s ago), 994 more, 2 workers "
+       "still to join"},
+      {"servers: 3 awaited_server { index: 2 } current { missing: 1 absent: 1 }", "server 2 of 3"},
+  };
+  for (const Wait& wait : waits) {
+    v1::ServerState state;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(wait.state, &state)) << wait.state;
+    EXPECT_EQ(AwaitedWords(state), wait.words);
+  }
 }
 
 TEST(ReadingsTest, AStepWaitsForOneServer) {

@@ -50,14 +50,15 @@ const VerdictCase kCases[] = {
     {"current { missing: 1 waiting { seconds: 6 } awaited { worker: \"b\" "
      "since_last_seen { seconds: 5 } } }",
      v1::Verdict::SLOW,
-     "step 12 has waited 6 s for b (last heard 5 s ago); see the log there. --max-step-wait bounds "
+     "step 12 has waited 6 s for b (last seen 5 s ago); see the log there. --max-step-wait bounds "
      "such waits"},
     {"mean_step_time { seconds: 2 nanos: 0 } current { missing: 1 waiting { seconds: 7 } }",
      v1::Verdict::FINE, "training is at step 12, 0.476 steps/s"},
     {"current { missing: 9 waiting { seconds: 70 } awaited { worker: \"b\" } awaited { worker: "
      "\"c\" } awaited { worker: \"d\" } awaited { worker: \"e\" } }",
      v1::Verdict::SLOW,
-     "step 12 has waited 1 min 10 s for b (last heard 0 s ago) and 8 more; see the log there. "
+     "step 12 has waited 1 min 10 s for b (last seen 0 s ago), c (last seen 0 s ago), d (last seen "
+     "0 s ago), 6 more; see the log there. "
      "--max-step-wait bounds such waits"},
     {"current { stalled_workers: 999 stalled { worker: \"b\" since_last_push { seconds: 40 } usual "
      "{ "

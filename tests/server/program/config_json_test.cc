@@ -82,6 +82,7 @@ TEST(ConfigTest, TellsWhereTheMetricsAre) {
   EXPECT_EQ(JsonAt(ConfigOf({}), "metrics"), "");
   EXPECT_EQ(JsonAt(ConfigOf({"--page=127.0.0.1:8080"}), "page"), "127.0.0.1:8080");
   EXPECT_EQ(JsonAt(ConfigOf({}), "page"), "");
+  EXPECT_EQ(JsonAt(ConfigOf({"--page=127.0.0.1:8080", "--page-runs=/r"}), "page_runs"), "/r");
 }
 
 TEST(ConfigTest, TellsWhichFilesOfEventsItWrites) {

@@ -57,7 +57,7 @@ TEST_F(OperatorCommandsTest, StatusShowsWhoIsAwaited) {
       Ctl({"status"}),
       AllOf(HasSubstr(absl::StrCat(" at ", world_.address().ToString(), ": TRAINING, step 1, ")),
             HasSubstr("\nworkers       2 present, 0 lost, 0 left, 0 evicted; 0 observers\n"),
-            HasSubstr("\nawaited       b (lag 1, "),
+            HasSubstr("\nawaited       b (last seen "),
             HasSubstr("\npushes        3 received: 3 accepted, ")));
 }
 

@@ -83,7 +83,7 @@ TEST(TopViewTest, ShowsTheJobAndThenItsWorkersByLag) {
   EXPECT_THAT(screen[2], StartsWith("rules    sync; mean, in the order of rank; "));
   EXPECT_EQ(screen[3], "speed    known with the next sample");
   EXPECT_EQ(screen[4], "workers  2 present, 1 lost, 1 left, 0 evicted; 1 observer");
-  EXPECT_THAT(screen[5], StartsWith("step     1 of 3 gradients; awaited: worker-0 (lag 1, "));
+  EXPECT_THAT(screen[5], StartsWith("step     1 of 3 gradients; awaited: worker-0 (last seen "));
   EXPECT_EQ(screen[6], "WARNING  the loss rises\\033[2J");
   EXPECT_THAT(screen[7], StartsWith("WORKER "));
   EXPECT_THAT(Names(view), ElementsAre("worker-1", "worker-0", "worker-2"));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/wire/settings.h"
+#include "server/observe/readings.h"
 #include "server/policy/mode_options.h"
 #include "tools/ctl/render/text.h"
 
@@ -106,14 +107,6 @@ std::string WarningsText(const v1::ServerState& state) {
   return text;
 }
 
-// A step that waits for a server has all its gradients.
-std::string AwaitedOf(const v1::ServerState& state) {
-  if (!state.has_awaited_server()) return AwaitedText(state.current());
-  const v1::AwaitedServer& server = state.awaited_server();
-  return absl::StrCat("server ", server.index(), " of ", state.servers(), " (for ",
-                      TimeText(FromProto(server.since())), ")");
-}
-
 std::string PhaseText(v1::ServerPhase phase) { return v1::ServerPhase_Name(phase); }
 
 }  // namespace
@@ -141,24 +134,11 @@ std::string PresencesText(const v1::ListWorkersResponse& workers) {
                       counts[v1::LEFT], " left, ", counts[v1::EVICTED], " evicted");
 }
 
-std::string AwaitedText(const v1::StepState& step) {
-  if (step.missing() == 0) return "nobody";
-  std::vector<std::string> names;
-  for (const v1::AwaitedWorker& worker : step.awaited()) {
-    std::string text = absl::StrCat(Printable(worker.worker()), " (lag ", worker.lag(), ", seen ",
-                                    TimeText(FromProto(worker.since_last_seen())), " ago");
-    if (worker.bytes_arrived() > 0) {
-      absl::StrAppend(&text, ", ", BytesText(worker.bytes_arrived()), " of its push came");
-    }
-    names.push_back(absl::StrCat(text, ")"));
-  }
-  const uint32_t more = step.missing() - static_cast<uint32_t>(names.size());
-  if (step.absent() > 0) {
-    names.push_back(absl::StrCat(CountText(step.absent(), "worker"), " that did not join yet"));
-  } else if (more > 0) {
-    names.push_back(absl::StrCat(more, " more"));
-  }
-  return absl::StrJoin(names, ", ");
+std::string AwaitedText(const v1::ServerState& state) {
+  const std::string awaited = AwaitedWords(state);
+  if (awaited.empty()) return "nobody";
+  if (!state.has_awaited_server()) return awaited;
+  return absl::StrCat(awaited, " (for ", TimeText(FromProto(state.awaited_server().since())), ")");
 }
 
 std::string HeadLine(const v1::ServerState& state, const std::string& address) {
@@ -183,7 +163,7 @@ std::string StatusText(const v1::ServerState& state, const v1::ListWorkersRespon
       LabelLine("workers", absl::StrCat(PresencesText(workers), "; ",
                                         CountText(state.observers(), "observer"))),
       LabelLine("this step", GradientsText(state.current())),
-      LabelLine("awaited", AwaitedOf(state)), LabelLine("pushes", PushesText(state.pushes())),
+      LabelLine("awaited", AwaitedText(state)), LabelLine("pushes", PushesText(state.pushes())),
       LabelLine("staleness",
                 absl::StrFormat("mean %.2f, most %d", staleness.mean(), staleness.max())),
       LabelLine("received",
@@ -197,9 +177,9 @@ std::string StatusText(const v1::ServerState& state, const v1::ListWorkersRespon
 }
 
 std::string WatchLine(const v1::ServerState& state) {
-  std::string line = absl::StrCat(PhaseText(state.phase()), " step ", state.step(), ": ",
-                                  CountText(state.workers(), "worker"), ", ",
-                                  GradientsText(state.current()), ", awaited: ", AwaitedOf(state));
+  std::string line = absl::StrCat(
+      PhaseText(state.phase()), " step ", state.step(), ": ", CountText(state.workers(), "worker"),
+      ", ", GradientsText(state.current()), ", awaited: ", AwaitedText(state));
   for (const v1::TrainingWarning& warning : state.warnings()) {
     if (!warning.has_over()) absl::StrAppend(&line, ", ", v1::WarningKind_Name(warning.kind()));
   }

@@ -16,8 +16,8 @@ std::string RulesText(const v1::Consistency& consistency);
 // "12 present, 1 lost, 0 left, 0 evicted".
 std::string PresencesText(const v1::ListWorkersResponse& workers);
 
-// The workers that the step waits for, and since when; "nobody" if it waits for none.
-std::string AwaitedText(const v1::StepState& step);
+// Whom the step waits for, as in AwaitedWords(); "nobody" if it waits for none.
+std::string AwaitedText(const v1::ServerState& state);
 
 // The first line of a screen: "job 2515a06c at HOST:PORT: TRAINING, step 110, incarnation 1, …".
 std::string HeadLine(const v1::ServerState& state, const std::string& address);

@@ -181,7 +181,7 @@ std::vector<TopLine> TopView::Header() const {
       {absl::StrCat("workers  ", PresencesText(now_->workers), "; ",
                     CountText(state.observers(), "observer"))},
       {absl::StrCat("step     ", step.accumulated(), " of ", CountText(step.required(), "gradient"),
-                    "; awaited: ", AwaitedText(step))}};
+                    "; awaited: ", AwaitedText(state))}};
   for (const v1::TrainingWarning& warning : state.warnings()) {
     if (!warning.has_over()) {
       lines.push_back({absl::StrCat("WARNING  ", Printable(warning.text())), TopStyle::kStrong});

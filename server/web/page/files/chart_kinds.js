@@ -13,13 +13,13 @@ export function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-function line(label, index, width = 1.5) {
+export function line(label, index, width = 1.5) {
   const kind = index % DASHES.length;
   return { name: label, label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { pointSize: 2 } };
 }
 
 // Each has a title, its series for the shown part, and what to say beside the title. A chart whose points have places of
-// their own on the axis gives them as `at`. `group` is the part of the page in which it is; without one it comes first.
+// their own on the axis gives them as `at`; the last lines of a chart that have such places give them as `over`. `group` is the part of the page in which it is; without one it comes first.
 export const CHARTS = [
   { id: 'loss', title: 'Loss', byStep: true, mayLog: true, tall: true, read: readLoss },
   {
@@ -204,19 +204,38 @@ function limited(values, name, limit) {
   return { lines: [line(name, 0), line('limit', 1)], data: [values, values.map(() => limit)], note };
 }
 
-function readLoss(series, begin, state, axis, log) {
+function noteOf(state, mean) {
+  if (state.loss !== null) return `${number(state.loss)}, the mean of the latest steps`;
+  return mean.some((loss) => loss !== null) ? 'of workers that have pushed; there is no step yet' : 'no worker has reported one';
+}
+
+// Other runs take the place of the workers' own lines, which would look like theirs.
+function readLoss(series, begin, state, axis, log, runs) {
   const shown = log ? positive : spanned;
   const mean = series.column('loss', begin);
   const lines = [line('mean', 5, 1), line('smoothed', 0, 2.5)];
-  const data = [shown(mean), log ? positive(smoothed(mean)) : smoothed(mean)];
+  const data = [shown(mean), shown(smoothed(mean))];
   const named = series.lanes.filter((lane) => lane.losses.some((loss) => loss !== null));
-  if (named.length > 1) {
+  if (runs.length === 0 && named.length > 1) {
     named.slice(0, 8).forEach((lane, i) => {
       lines.push(line(lane.name, i + 1, 1));
       data.push(shown(lane.losses.slice(begin)));
     });
   }
-  return { lines, data, note: state.loss === null ? 'no worker has reported one' : `${number(state.loss)}, the mean of the latest steps` };
+  const over = runs.map(({ run }) => curveOf(run, series, begin, axis, log));
+  lines.push(...runs.map(({ look }) => ({ ...look, points: { drawPoints: false } })));
+  return { lines, data, over, note: noteOf(state, mean) };
+}
+
+// The part of another run's curve that lies in the time shown, as if both had begun at the same time; by step, from the
+// first step shown to the run's end.
+function curveOf({ begun, curve }, series, begin, axis, log) {
+  const places = series.column(axis, begin);
+  const own = axis === 'step' ? curve.step : curve.time.map((time) => series.times[0] + time - begun);
+  const last = axis === 'step' ? Infinity : places.at(-1);
+  const inside = own.map((place, i) => [place, curve.loss[i]])
+    .filter(([place, loss]) => place >= places[0] && place <= last && loss !== null && !(log && loss <= 0));
+  return { at: inside.map(([place]) => place), values: inside.map(([, loss]) => loss) };
 }
 
 // A chart draws a line across what is undefined, and none across null.

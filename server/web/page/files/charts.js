@@ -25,6 +25,16 @@ function broken(columns, gaps) {
   }));
 }
 
+// Adds lines that have places of their own: each line then has all places, and is drawn across those of the others.
+function laidOver([places, ...lines], over) {
+  const all = [...new Set([...places, ...over.flatMap((one) => one.at)])].sort((a, b) => a - b);
+  const spread = (at, values) => {
+    const known = new Map(at.map((place, i) => [place, values[i]]));
+    return all.map((place) => known.get(place));
+  };
+  return [all, ...lines.map((values) => spread(places, values)), ...over.map((one) => spread(one.at, one.values))];
+}
+
 class Chart {
   constructor(kind) {
     const parent = document.getElementById(`charts-${kind.group ?? 'first'}`);
@@ -51,16 +61,17 @@ class Chart {
   }
 
   // Not while its group is closed, where it has no room.
-  draw(series, begin, axis, log, state) {
+  draw(series, begin, axis, log, state, runs) {
     const kind = this.kind;
     this.root.hidden = kind.isShown !== undefined && !kind.isShown(state, series);
     if (this.root.hidden || this.root.closest('details:not([open])')) return;
     const by = kind.byStep ? axis : 'time';
     this.log = kind.log || (kind.mayLog && log);
-    const { lines, data, note, at } = kind.read(series, begin, state, by, this.log);
+    const { lines, data, note, at, over = [] } = kind.read(series, begin, state, by, this.log, runs);
     this.note.textContent = note ?? '';
     this.drawing.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
     this.data = at ? [at, ...data] : broken([series.column(by, begin), ...data], series.gaps(begin));
+    if (over.length > 0) this.data = laidOver(this.data, over);
     this.names = lines.map((one) => one.name);
     this.events = series.events;
     this.by = by;
@@ -275,8 +286,8 @@ export class Charts {
     for (const chart of this.charts) observer.observe(chart.drawing);
   }
 
-  draw(series, begin, axis, log, state) {
-    for (const chart of this.charts) chart.draw(series, begin, axis, log, state);
+  draw(series, begin, axis, log, state, runs) {
+    for (const chart of this.charts) chart.draw(series, begin, axis, log, state, runs);
   }
 
   // What the charts that are there show, by their ids.

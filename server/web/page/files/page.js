@@ -5,6 +5,7 @@ import { Charts } from '/charts.js';
 import { Operator } from '/operator.js';
 import { showLanes } from '/lanes.js';
 import { clock, showState } from '/panels.js';
+import { Runs } from '/runs.js';
 import { Series } from '/series.js';
 
 const RETRY_MS = 1000;
@@ -25,6 +26,7 @@ function send(path, options = {}) {
 }
 
 const operator = new Operator(send, () => state);
+const runs = new Runs(ask, drawSoon);
 
 async function ask(path, options = {}) {
   const response = await send(path, options);
@@ -59,7 +61,8 @@ function draw() {
   const begin = series.begin(Number(chosen('span')));
   showState(state, series);
   showLanes(series, begin, color);
-  charts.draw(series, begin, chosen('axis'), at('log').checked, state);
+  runs.show(state);
+  charts.draw(series, begin, chosen('axis'), at('log').checked, state, runs.lines(state));
 }
 
 function drawSoon() {
@@ -75,6 +78,7 @@ function take(next) {
   document.body.classList.remove('away');
   operator.setAway('');
   drawSoon();
+  runs.look();
 }
 
 // One event of the stream is "data: JSON" and an empty line. A server that is stopped, or a network that is cut, closes
@@ -143,5 +147,5 @@ for (const group of document.querySelectorAll('.group')) {
   group.addEventListener('toggle', drawSoon);
 }
 // The tests read what is drawn.
-globalThis.sluicePage = { get series() { return series; }, get state() { return state; }, get charts() { return charts.shown(); } };
+globalThis.sluicePage = { get series() { return series; }, get state() { return state; }, get charts() { return charts.shown(); }, get runs() { return runs.runs; } };
 run();

@@ -46,6 +46,11 @@ export function clock(time, parts = { hour: '2-digit', minute: '2-digit', second
   return new Date(time * 1000).toLocaleTimeString(undefined, { ...parts, hourCycle: 'h23' });
 }
 
+// The day and the time of day.
+export function moment(time) {
+  return `${new Date(time * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })} ${clock(time, { hour: '2-digit', minute: '2-digit' })}`;
+}
+
 // Puts rows of [name, value] into a list of definitions.
 function fill(list, rows) {
   list.replaceChildren(...rows.map(([name, value]) => {
@@ -64,6 +69,8 @@ function rateOf(state) {
   return state.tensors > 0 ? 'of the workers' : '–';
 }
 
+const LATEST = 10; // seconds, for numbers that a step more or less shall not change much
+
 // The verdicts with which nothing is wrong.
 const CALM = ['fine', 'finished', 'waiting', 'ending'];
 
@@ -74,14 +81,15 @@ function showHead(state, series) {
   sentence.textContent = state.verdict.text;
   at('verdict').className = CALM.includes(state.verdict.kind) ? state.verdict.kind : state.verdict.grave ? 'bad' : 'warn';
   document.title = `${state.verdict.kind} · step ${state.step} · Sluice`;
+  const isOver = state.verdict.kind === 'finished';
+  const [steps, samples] = ['step', 'samples'].map((name) => series.speed(name, LATEST));
   fill(at('facts'), [
     ['loss', number(state.loss)],
     ['step', state.total_steps > 0 ? `${state.step} of ${state.total_steps}` : state.step],
-    ...(state.total_steps > state.step && state.row.steps_per_second > 0 ?
-      [['time left', duration((state.total_steps - state.step) / state.row.steps_per_second)]] : []),
-    ['steps/s', number(state.row.steps_per_second)],
-    ...(state.samples > 0 ? [['samples/s', many(Math.round(series.rate('samples', Math.max(0, series.times.length - 1)).at(-1) ?? 0))]] : []),
-    ['workers', state.workers < state.expected_workers ? `${state.workers} of ${state.expected_workers}` : state.workers],
+    ...(state.total_steps > state.step && steps > 0 ? [['time left', duration((state.total_steps - state.step) / steps)]] : []),
+    ...(isOver ? [] : [['steps/s', number(steps)]]),
+    ...(state.samples > 0 && !isOver ? [['samples/s', samples === null ? '–' : many(Math.round(samples))]] : []),
+    ['workers', isOver ? 'have left' : state.workers < state.expected_workers ? `${state.workers} of ${state.expected_workers}` : state.workers],
     ['learning rate', rateOf(state)],
     ['mode', state.mode],
     ['running for', duration(state.uptime)],
@@ -97,16 +105,13 @@ function measured(state) {
     .map(([name, value]) => [`${name}, step ${state.measured.step}`, number(value)]);
 }
 
+// Unless the verdict says it.
 function showAwaited(state) {
-  const step = state.current;
-  const names = step.awaited.map((one) => `${one.worker} (last seen ${duration(one.since_last_seen)} ago, ` +
-    `${bytes(one.bytes_arrived)} of its push here)`);
-  const more = step.missing - step.awaited.length - step.absent;
-  if (more > 0) names.push(`${more} more`);
-  if (step.absent > 0) names.push(`${step.absent} ${step.absent === 1 ? 'worker that has' : 'workers that have'} not joined yet`);
-  const waits = step.waiting !== null && step.waiting >= 1;
-  at('awaited').hidden = !waits || names.length === 0;
-  if (waits) at('awaited').textContent = `Step ${state.step} has waited ${duration(step.waiting)} for ${names.join(', ')}.`;
+  const { waiting, awaited } = state.current;
+  const isTold = state.verdict.kind === 'waiting' || state.verdict.text.includes(awaited);
+  const waits = waiting !== null && waiting >= 1 && !isTold;
+  at('awaited').hidden = !waits;
+  if (waits) at('awaited').textContent = `Step ${state.step} has waited ${duration(waiting)} for ${awaited}.`;
 }
 
 // But for the one that the verdict tells.

@@ -95,6 +95,14 @@ export class Series {
     return (this.columns[name] ?? []).some((value) => value !== null);
   }
 
+  // How fast a counter has grown in the latest seconds, per second. Unknown if it has begun anew, and of less than two rows.
+  speed(name, span) {
+    const values = this.columns[name] ?? [];
+    const first = this.begin(span);
+    const grown = values.at(-1) - values[first];
+    return first < this.times.length - 1 && grown >= 0 ? grown / (this.times.at(-1) - this.times[first]) : null;
+  }
+
   // How fast a counter grows, per second. Unknown where it has begun anew.
   rate(name, begin) {
     const values = this.columns[name] ?? [];
@@ -111,18 +119,18 @@ function keyOf(event) {
   return `${event.time} ${event.kind} ${event.text}`;
 }
 
-// The exponential moving average with a weight of a quarter for each new value; of the first four values, their mean. Else
-// the first one, which is the worst, would count for long.
+// At each number the mean of up to nine, as many after it as before: so it is not late. The first and the last number have
+// no neighbours on one side, and stay.
 export function smoothed(values) {
-  let average = null;
-  let count = 0;
-  return values.map((value) => {
-    if (value !== null) {
-      count += 1;
-      average = (average ?? 0) + (value - (average ?? 0)) / Math.min(count, 4);
-    }
-    return average;
+  const reach = 4;
+  const places = values.flatMap((value, i) => (value === null ? [] : [i]));
+  const means = values.map(() => null);
+  places.forEach((place, i) => {
+    const side = Math.min(reach, i, places.length - 1 - i);
+    const near = places.slice(i - side, i + side + 1);
+    means[place] = near.reduce((sum, other) => sum + values[other], 0) / near.length;
   });
+  return means;
 }
 
 export function quantile(values, share) {

@@ -31,6 +31,7 @@ History Filled() {
     history.Add(sample);
   }
   history.Add({5000, 7, "joined", "worker <0>"});
+  history.SetFacts({"async, quorum 1", "finished", 0.5, 0.25});
   return history;
 }
 
@@ -45,6 +46,8 @@ TEST(HistoryFileTest, ComesBackWithAllRowsThatWereOver) {
   EXPECT_EQ(rows.back().losses[0], 1.5F);
   EXPECT_EQ(rows.back().activities[0], Activity::kComputes);
   EXPECT_EQ(read.lanes()[0], "worker <0>");
+  EXPECT_EQ(read.facts().rules, "async, quorum 1");
+  EXPECT_EQ(read.facts().loss, 0.25);
   ASSERT_THAT(read.events(), SizeIs(1));
   EXPECT_EQ(read.events().front().step, 7);
 }

@@ -150,6 +150,24 @@ TEST_F(JobWatchTest, APauseOfTheShardsClockShowsInTheTimesAndNotInTheSpeed) {
   EXPECT_EQ(history_.events().back().time, 5601);
 }
 
+TEST_F(JobWatchTest, KeepsWhatTheRunIsLike) {
+  state_.mutable_verdict()->set_kind(v1::Verdict::FINISHED);
+  state_.set_base_learning_rate(0.5);
+  state_.set_loss(0.25);
+  Look();
+  EXPECT_EQ(history_.facts().verdict, "finished");
+  EXPECT_EQ(history_.facts().learning_rate, 0.5);
+  EXPECT_EQ(history_.facts().loss, 0.25);
+  state_.mutable_verdict()->set_kind(v1::Verdict::ENDING);
+  Look();
+  EXPECT_EQ(history_.facts().verdict, "finished");
+  state_.mutable_verdict()->set_kind(v1::Verdict::SLOW);
+  Look();
+  state_.mutable_verdict()->set_kind(v1::Verdict::ENDING);
+  Look();
+  EXPECT_EQ(history_.facts().verdict, "ending");
+}
+
 TEST_F(JobWatchTest, AJobDoesNotGoOnWithTheHistoryOfAnother) {
   history_.BeginJob("another");
   history_.Add({4000, 7, "joined", "a worker of it"});

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -47,7 +48,7 @@ class OperatorPageTest : public ::testing::Test {
     return nlohmann::json::parse(*response.body)["text"].get<std::string>();
   }
 
-  OperatorPage page_{"{\"mode\": \"SYNC\"}\n"};
+  OperatorPage page_{"{\"mode\": \"SYNC\"}\n", std::make_shared<LogRing>()};
   ShardWorld world_;
 };
 

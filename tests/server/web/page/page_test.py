@@ -620,11 +620,43 @@ class BrowserTest(BrowsedPageTest):
             time.sleep(0.1)
         os.remove(path)
 
+    def test_other_runs_of_a_directory_are_laid_over_the_loss_and_can_be_switched_off(self):
+        self.serve("--workers=1")
+        slow = "own, pause = worker.gradient_of, worker.time.sleep\nworker.gradient_of = lambda *given: (pause(0.03), own(*given))[1]"
+        self.work("--max-steps=150", "--name=a", changes=slow)
+        self.await_page(lambda state: state["phase"] == "finished")
+        self.server.stop(signal.SIGTERM)
+        os.rename(f"{self.folder}/checkpoints", f"{self.folder}/{EVIL}")
+        os.mkdir(f"{self.folder}/broken")
+        with open(f"{self.folder}/broken/page-history", "wb") as broken:
+            broken.write(b"sluice history 9\n" + bytes(100))
+        self.address = "127.0.0.1:0"
+        self.serve("--workers=1", f"--page-runs={self.folder}")
+        self.work("--max-steps=3", "--name=b", changes=self.held_at(batch=3))
+        of_loss = "Object.keys(sluicePage.charts.loss)"
+        seen = self.browse(until="state.step === 2 && document.querySelectorAll('#run-rows tr').length === 1", acts=[
+            {"await": f"{of_loss}.includes('{EVIL}')"}, {"await": "(document.querySelector('input[value=step]').click(), true)"},
+            {"await": "sluicePage.charts.loss.x.at(-1) > 30"}], read=EVERYTHING, narrow=True)
+        page = seen["read"]
+        self.assertEqual((seen["said"], seen["wide"], page["images"]), ([], [0] * 5, 0))
+        run = json.loads(self.get("api/runs"))["runs"][-1]
+        self.assertEqual((run["name"], run["rules"], run["verdict"]), (EVIL, "sync", "finished"))
+        self.assertEqual(run["learning_rate"], 0.125)
+        self.assertEqual(page["drawn"]["loss"]["x"][-1], run["curve"]["step"][-1])
+        self.assertEqual(seen_in(page["drawn"], "loss", EVIL), run["curve"]["loss"])
+        self.assertIn(f"{EVIL}\t", page["text"])
+        off = self.browse(until="document.querySelectorAll('#run-rows tr').length === 1", acts=[
+            {"await": f"{of_loss}.includes('{EVIL}')"},
+            {"await": "(document.querySelector('#run-rows input').click(), true)"},
+            {"await": f"!{of_loss}.includes('{EVIL}')"}])
+        self.assertEqual(off["said"], [])
+        self.let_go()
+
     def test_names_the_worker_that_is_awaited(self):
         self.serve("--workers=2", "--lease=60")
         self.work("--max-steps=3", "--name=swift")
         self.work("--max-steps=3", f"--name={EVIL}", changes=self.held_at(batch=2))
-        seen = self.browse(until="state.current.waiting >= 1 && state.current.awaited.length === 1", read=EVERYTHING)
+        seen = self.browse(until="state.current.waiting >= 1 && state.current.awaited !== ''", read=EVERYTHING)
         self.assertIn(f"for {EVIL} (last seen", seen["read"]["text"])
         self.assertEqual(seen["said"], [])
         self.let_go()

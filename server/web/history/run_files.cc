@@ -1,0 +1,142 @@
+#include "server/web/history/run_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/base/file_descriptor.h"
+#include "common/base/input_file.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kFile[] = "page-history";
+
+// Opens the history of a run; it has no value if there is none. Neither the run's directory nor the
+// file may be a link: that could lead out of the directory of runs. A pipe is not waited for.
+absl::optional<InputFile> OpenRun(int directory, const std::string& name) {
+  const FileDescriptor run(
+      openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!run.ok()) return absl::nullopt;
+  InputFile file;
+  file.descriptor =
+      FileDescriptor(openat(run.get(), kFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const bool is_regular = file.descriptor.ok() && fstat(file.descriptor.get(), &file.facts) == 0 &&
+                          CheckRegular(name, file.facts).ok();
+  if (!is_regular) return absl::nullopt;
+  return file;
+}
+
+PastRun RunOf(const std::string& name, const History& history) {
+  PastRun run;
+  run.name = name;
+  run.job_id = history.job_id();
+  run.facts = history.facts();
+  const std::vector<HistorySample> rows = history.Rows();
+  if (!rows.empty()) {
+    run.begun = rows.front().values[kTime];
+    run.seen = rows.back().values[kTime];
+    run.step = rows.back().values[kStep];
+  }
+  run.points = CurveOf(history, RunFiles::kMostPoints);
+  return run;
+}
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { closedir(directory); }
+};
+
+}  // namespace
+
+std::vector<RunPoint> CurveOf(const History& history, size_t most) {
+  std::vector<RunPoint> all;
+  for (const HistorySample& row : history.Rows()) {
+    const RunPoint point = {row.values[kTime], row.values[kStep], row.values[kLoss]};
+    const bool is_known =
+        std::isfinite(point.time) && std::isfinite(point.step) && std::isfinite(point.loss);
+    if (is_known) all.push_back(point);
+  }
+  const size_t rows = (all.size() + most - 1) / most;  // of a point
+  if (rows < 2) return all;
+  std::vector<RunPoint> points;
+  for (size_t begin = 0; begin < all.size(); begin += rows) {
+    const size_t end = std::min(begin + rows, all.size());
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += all[i].loss;
+    points.push_back(all[end - 1]);
+    points.back().loss = sum / static_cast<double>(end - begin);
+  }
+  return points;
+}
+
+absl::StatusOr<std::vector<PastRun>> RunFiles::Read() {
+  const FileDescriptor directory(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot read the directory ", directory_, ": ",
+                     std::error_code(errno, std::generic_category()).message()));
+  }
+  std::map<std::string, Known> known;
+  std::vector<PastRun> runs;
+  for (const auto& [stamp, name] : Newest(directory.get())) {
+    const auto before = known_.find(name);
+    const bool same = before != known_.end() && before->second.stamp == stamp;
+    Known& one = known[name] = same ? std::move(before->second) : ReadOne(directory.get(), name);
+    if (one.sound) runs.push_back(one.run);
+  }
+  known_ = std::move(known);
+  return runs;
+}
+
+RunFiles::Stamp RunFiles::StampOf(const InputFile& file) {
+  const struct stat& facts = file.facts;
+  return {int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec,
+          static_cast<uint64_t>(facts.st_size), facts.st_ino};
+}
+
+// With many more directories than are looked at, which of them are is not said.
+std::vector<std::pair<RunFiles::Stamp, std::string>> RunFiles::Newest(int directory) {
+  std::vector<std::pair<Stamp, std::string>> found;
+  FileDescriptor again(fcntl(directory, F_DUPFD_CLOEXEC, 0));
+  const std::unique_ptr<DIR, CloseDirectory> entries(again.ok() ? fdopendir(again.get()) : nullptr);
+  if (entries == nullptr) return found;
+  again.Release();  // closedir() closes it
+  size_t seen = 0;
+  while (const dirent* const entry = readdir(entries.get())) {
+    if (++seen > kMostEntries) break;
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    const auto file = OpenRun(directory, name);
+    if (file.has_value()) found.emplace_back(StampOf(*file), name);
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.first.written != b.first.written ? a.first.written > b.first.written
+                                              : a.second < b.second;
+  });
+  found.resize(std::min(found.size(), kMostRuns));
+  return found;
+}
+
+RunFiles::Known RunFiles::ReadOne(int directory, const std::string& name) {
+  Known known;
+  const auto file = OpenRun(directory, name);
+  if (!file.has_value()) return known;
+  known.stamp = StampOf(*file);
+  const auto bytes = ReadInput(*file, name, kMostBytes);
+  History history;
+  known.sound = bytes.ok() && history.Decode(*bytes).ok();
+  if (known.sound) known.run = RunOf(name, history);
+  return known;
+}
+
+}  // namespace sluice
