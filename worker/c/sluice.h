@@ -655,6 +655,151 @@ typedef struct {
 SLUICE_API sluice_code sluice_follower_wait(sluice_follower* follower, double seconds,
                                             sluice_followed* followed);
 
+/* ---- A module on a model server ----
+ *
+ * A trainer that holds no parameters lets a model server compute forward and backward; there it is
+ * a worker of the job: worker/torch/remote_module/README.md. Both may be in any language. */
+
+/* The types of elements, as in module_server.proto. SLUICE_ELEMENT_BOOL has bytes of 0 or 1. */
+enum {
+  SLUICE_ELEMENT_FLOAT32 = 1,
+  SLUICE_ELEMENT_FLOAT64 = 2,
+  SLUICE_ELEMENT_FLOAT16 = 3,
+  SLUICE_ELEMENT_BFLOAT16 = 4,
+  SLUICE_ELEMENT_INT64 = 5,
+  SLUICE_ELEMENT_INT32 = 6,
+  SLUICE_ELEMENT_UINT8 = 7,
+  SLUICE_ELEMENT_BOOL = 8
+};
+
+typedef struct {
+  const char* name; /* of the parameter, if it is a gradient that was asked for by name */
+  int32_t element;  /* SLUICE_ELEMENT_FLOAT32 ... */
+  const int64_t* shape;
+  size_t dimensions;
+  int32_t requires_grad; /* an input whose gradient is wanted, or an output that has one */
+  const void* data;      /* row-major, little-endian */
+  size_t size;           /* bytes, as many as type and shape say */
+} sluice_module_tensor;
+
+/* What a trainer asks. The tensors of one request or reply have at most 64 MiB together. */
+enum {
+  SLUICE_MODULE_FORWARD = 1,       /* of the tensors; gives one output */
+  SLUICE_MODULE_BACKWARD = 2,      /* of an output's gradient; gives those of inputs */
+  SLUICE_MODULE_DROP_GRADIENT = 3, /* sets this trainer's gradient to 0 */
+  SLUICE_MODULE_STEP = 4,          /* pushes it, and waits for the job's mode; gives a round */
+  SLUICE_MODULE_LEAVE = 5,         /* ends this trainer's part */
+  SLUICE_MODULE_GRADIENTS = 6,     /* gives this trainer's gradient, by names */
+  SLUICE_MODULE_CALL = 7           /* of a method that the server offers; gives values */
+};
+
+/* Fields that a kind does not name are 0. module_server.proto tells more of each. */
+typedef struct {
+  int32_t kind;
+  uint64_t call;      /* FORWARD: a number of the trainer's choice. BACKWARD: that of its forward */
+  int32_t training;   /* FORWARD, CALL: the mode of the module */
+  int32_t keep;       /* FORWARD: a BACKWARD will follow */
+  const char* method; /* CALL: its name */
+  const char* plain;  /* CALL: how the arguments are made of the tensors; "" or NULL: they are */
+  const char* const* names; /* GRADIENTS: of these parameters; none: of all */
+  size_t name_count;
+  const sluice_module_tensor* tensors; /* FORWARD, BACKWARD (one), CALL */
+  size_t tensor_count;
+  uint32_t samples;  /* STEP: in the batch, at least 1 */
+  const float* loss; /* STEP: the batch's mean; may be NULL */
+  int32_t stay;      /* LEAVE: wait for all workers, and take the final parameters */
+} sluice_module_request;
+
+typedef struct {
+  const sluice_module_tensor* tensors;
+  size_t tensor_count;
+  const char* plain;   /* CALL: as in the request */
+  sluice_round round;  /* STEP */
+  sluice_code code;    /* what follows is for a server's error; 0 at a trainer */
+  const char* reason;  /* a word that parameter_server.proto lists; may be NULL */
+  const char* message; /* a sentence */
+} sluice_module_reply;
+
+typedef struct {
+  uint32_t index; /* as in sluice_status */
+  uint32_t workers;
+  uint64_t pushes_before;
+} sluice_module_place;
+
+typedef struct sluice_module sluice_module;
+
+/* Makes a trainer, of the job's worker name, for the model server at `address`; NULL: at that of
+ * --server. One thread at a time uses it. */
+SLUICE_API sluice_code sluice_module_create(const sluice_job* job, const char* address,
+                                            sluice_module** module);
+
+/* Waits for what was begun. A trainer that has not left counts as lost. NULL is allowed. */
+SLUICE_API void sluice_module_free(sluice_module* module);
+
+/* Begins to wait for the model server, up to --connect-timeout, and to enter. Called first, once.
+ *   SLUICE_UNAVAILABLE  there is none */
+SLUICE_API sluice_code sluice_module_enter(sluice_module* module);
+
+/* Begins a request, of which it copies all. */
+SLUICE_API sluice_code sluice_module_ask(sluice_module* module,
+                                         const sluice_module_request* request);
+
+/* Waits for what was begun, as sluice_wait() does. What `reply` shows is valid until the next
+ * sluice_module_ask(). An error of a request leaves the trainer usable, unless the call to the
+ * model server has ended. The error of a BACKWARD whose inputs need no gradient comes with the next
+ * request.
+ *   SLUICE_UNAVAILABLE  the model server is gone */
+SLUICE_API sluice_code sluice_module_wait(sluice_module* module, double seconds,
+                                          sluice_module_reply* reply);
+
+/* This trainer's place among the workers of the job, once it has entered. */
+SLUICE_API sluice_module_place sluice_module_client_place(const sluice_module* module);
+
+/* The functions of a model server. Each trainer has a session and a thread of the host, which calls
+ * them; those of one session are called one at a time. They may take time, and throw nothing. */
+typedef struct {
+  void* context;
+  /* Makes the session of a trainer that enters, and writes its place. Or sets the reply's code, its
+   * reason and its message, and returns NULL. */
+  void* (*open)(void* context, const char* trainer, sluice_module_place* place,
+                sluice_module_reply* reply);
+  /* Answers a request, or sets the reply's code and so on. The reply is all 0 before. What it shows
+   * stays valid until the session's next call. */
+  void (*answer)(void* session, const sluice_module_request* request, sluice_module_reply* reply);
+  /* Ends the session. If it has not left, the trainer is lost. */
+  void (*close)(void* session);
+} sluice_module_functions;
+
+typedef struct sluice_module_host sluice_module_host;
+
+/* The job of one more worker in this process, with a name of its own: for a trainer's session. The
+ * server chooses its index; it may be this process itself. Freed by sluice_job_free(), before or
+ * after `job`. */
+SLUICE_API sluice_code sluice_job_worker(const sluice_job* job, const char* name,
+                                         sluice_job** worker);
+
+/* Listens for trainers at `address`: host:port, of which port 0 is any free one, or unix:/path. It
+ * returns at once, so that a process may also serve the job: sluice_serve().
+ * They need the job's token; beyond this machine the flags of TLS are needed. At most
+ * `max_trainers` enter at once. `trainers` are awaited by sluice_module_host_wait(); 0: as many as
+ * the job has workers. The functions stay valid until the host is freed.
+ *   SLUICE_UNAVAILABLE  it cannot listen there */
+SLUICE_API sluice_code sluice_module_serve(const sluice_job* job, const char* address,
+                                           uint32_t max_trainers, uint32_t trainers,
+                                           const sluice_module_functions* functions,
+                                           sluice_module_host** host);
+
+/* Where it listens. Valid until it is freed. */
+SLUICE_API const char* sluice_module_host_address(const sluice_module_host* host);
+
+/* Waits until all trainers have come and have left, or were gone for --connect-timeout: SLUICE_OK.
+ * SLUICE_PENDING if the time is over. */
+SLUICE_API sluice_code sluice_module_host_wait(sluice_module_host* host, double seconds);
+
+/* Ends the calls of trainers that are still there, and waits for the functions that run. NULL is
+ * allowed. */
+SLUICE_API void sluice_module_host_free(sluice_module_host* host);
+
 /* ---- Checkpoint ---- */
 
 /* A checkpoint that one server or several have saved. Reading it needs no job. A checkpoint is used

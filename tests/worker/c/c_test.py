@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import recorded_tests  # noqa: E402
 
 WORKER = os.path.abspath("tests/worker/c/worker")
+MODULE_WORKER = os.path.abspath("tests/worker/c/module_worker")
 MEAN_WORKER = os.path.abspath("tests/worker/c/mean_worker")
 CHECKPOINT_READER = os.path.abspath("tests/worker/c/checkpoint_reader")
 TABLE_WORKER = os.path.abspath("tests/worker/c/table_worker")
@@ -88,6 +89,19 @@ class CTest(unittest.TestCase):
         self.assertIn(f"accepted {2 * STEPS}", told)
         self.assertTrue(any(line.startswith("best") and "0.5" in line for line in told), ended.stdout)
         return said
+
+    def test_a_model_server_computes_for_a_trainer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ended = run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2", MODULE_WORKER, f"unix:{folder}/model"])
+        said = ended.stdout.splitlines()
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        for line in (f"serves at unix:{folder}/model", "place 0 of 1", "output 30", "gradient of the input 10", "gradient of weight 3",
+                     "step 1", "output 34", "gradient of the input 8.5", "gradient of weight 4", "step 2", "counted 1 in 8 bytes",
+                     "other: there is only count", "nowhere: the model server's address is NULL, expected host:port or unix:/path",
+                     "early: sluice_module_ask() was called before sluice_module_enter() has ended"):
+            self.assertEqual(said.count(line), 1, ended.stdout)
+        self.assertIn("kind: sluice_module_ask() got the kind 99 with 0 tensors", ended.stdout)
+        self.assertIn("steps 2", [" ".join(line.split()) for line in said])
 
     def test_what_is_wrong_is_said_in_a_sentence(self):
         launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2"]

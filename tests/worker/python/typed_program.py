@@ -26,6 +26,27 @@ def train(job: sluice.Job, model: torch.nn.Module) -> Optional[sluice.Round]:
     return optimizer.last
 
 
+def train_remotely(job: sluice.Job) -> Dict[str, torch.Tensor]:
+    parts = [sluice.RemoteModule(job), sluice.RemoteModule(job, "127.0.0.1:7073")]
+    model = torch.nn.Sequential(*parts)
+    sampler = sluice.DistributedSampler(1000, 10, parts[0])
+    for rows in sampler:
+        loss = model(torch.ones(len(rows), 3)).sum()
+        loss.backward()
+        sluice.RemoteModule.step_all(parts, samples=10, loss=loss)
+    place: int = parts[0].index + parts[0].workers + parts[0].batches_before
+    print(place, parts[0].step(samples=place, loss=0.5).disposition, parts[0].call("method", 1, "text", {"a": torch.ones(2)}))
+    parts[0].await_end()
+    parts[1].leave()
+    return parts[0].gradients("weight")
+
+
+def serve_model(job: sluice.Job) -> int:
+    model = torch.nn.Linear(3, 1)
+    return sluice.serve_module(job, model, torch.optim.SGD(model.parameters(), lr=0.1), at="127.0.0.1:7072", methods=["extra_repr"],
+                               max_trainers=2, trainers=1)
+
+
 class WithTables(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -42,6 +42,24 @@ v1::ModuleReply AnswerBackward(v1::BackwardModule&& message, ModuleSession& sess
   return reply;
 }
 
+v1::ModuleReply AnswerCall(v1::CallModule&& message, ModuleSession& session) {
+  auto call = FromProto(std::move(message));
+  if (!call.ok()) return FailureOf(call.status());
+  auto returned = session.Call(*std::move(call));
+  if (!returned.ok()) return FailureOf(returned.status());
+  v1::ModuleReply reply;
+  *reply.mutable_returned() = ToProto(*std::move(returned));
+  return reply;
+}
+
+v1::ModuleReply AnswerGradients(const v1::GetModuleGradients& message, ModuleSession& session) {
+  auto gradients = session.Gradients({message.parameters().begin(), message.parameters().end()});
+  if (!gradients.ok()) return FailureOf(gradients.status());
+  v1::ModuleReply reply;
+  *reply.mutable_gradients_of() = ToProto(*std::move(gradients));
+  return reply;
+}
+
 v1::ModuleReply AnswerStep(const v1::StepModule& message, ModuleSession& session) {
   absl::optional<float> loss;
   if (message.has_loss()) loss = message.loss();
@@ -64,6 +82,10 @@ absl::StatusOr<v1::ModuleReply> AnswerModule(v1::ModuleRequest&& request, Module
       return AnswerForward(std::move(*request.mutable_forward()), session);
     case v1::ModuleRequest::kBackward:
       return AnswerBackward(std::move(*request.mutable_backward()), session);
+    case v1::ModuleRequest::kCall:
+      return AnswerCall(std::move(*request.mutable_call()), session);
+    case v1::ModuleRequest::kGetGradients:
+      return AnswerGradients(request.get_gradients(), session);
     case v1::ModuleRequest::kDropGradient:
       return DoneOr(session.DropGradient());
     case v1::ModuleRequest::kStep:

@@ -13,7 +13,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
@@ -96,7 +95,10 @@ class ModuleHost::Parts final : public v1::ModuleServer::Service {
 
   const Address& address() const { return options_.address; }
 
-  void AwaitEnd() { ended_.WaitForNotification(); }
+  bool AwaitEndFor(absl::Duration longest) {
+    const absl::MutexLock lock(&mu_);
+    return mu_.AwaitWithTimeout(absl::Condition(&ended_), longest);
+  }
 
   grpc::Status Train(grpc::ServerContext* context, Stream* stream) override {
     absl::Status status = CheckToken(*context, options_.token);
@@ -251,13 +253,13 @@ class ModuleHost::Parts final : public v1::ModuleServer::Service {
   }
 
   void EndIfDone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (present_ > 0 || expected_ == 0 || ended_.HasBeenNotified()) return;
+    if (present_ > 0 || expected_ == 0 || ended_) return;
     const absl::Time now = RealClock().Now();
     const auto over = [&](const auto& known) {
       return known.second.left || now - known.second.gone >= options_.patience;
     };
     const auto done = std::count_if(trainers_.begin(), trainers_.end(), over);
-    if (done >= static_cast<int64_t>(expected_)) ended_.Notify();
+    ended_ = done >= static_cast<int64_t>(expected_);
   }
 
   ModuleHostOptions options_;
@@ -269,7 +271,7 @@ class ModuleHost::Parts final : public v1::ModuleServer::Service {
   std::map<std::string, Trainer> trainers_ ABSL_GUARDED_BY(mu_);  // by name
   // Calls in which this server waits for the trainer, and until when it does.
   std::map<grpc::ServerContext*, absl::Time> deadlines_ ABSL_GUARDED_BY(mu_);
-  absl::Notification ended_;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
   StopFlag stop_;
   std::thread watch_;
   std::unique_ptr<grpc::Server> server_;
@@ -288,6 +290,8 @@ absl::StatusOr<std::unique_ptr<ModuleHost>> ModuleHost::Start(const ModuleHostOp
 
 const Address& ModuleHost::address() const { return parts_->address(); }
 
-void ModuleHost::AwaitEnd() { parts_->AwaitEnd(); }
+void ModuleHost::AwaitEnd() { AwaitEndFor(absl::InfiniteDuration()); }
+
+bool ModuleHost::AwaitEndFor(absl::Duration longest) { return parts_->AwaitEndFor(longest); }
 
 }  // namespace sluice

@@ -51,6 +51,9 @@ class ModuleHost {
   // that is there replaces it: that one's call ends.
   void AwaitEnd();
 
+  // The same for a limited time; returns whether that end has come.
+  bool AwaitEndFor(absl::Duration longest);
+
  private:
   class Parts;
   explicit ModuleHost(std::unique_ptr<Parts> parts);

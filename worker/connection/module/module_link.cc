@@ -76,6 +76,25 @@ class ModuleLink final : public ModuleSession {
     return FromProto(std::move(*reply->mutable_gradients()));
   }
 
+  absl::StatusOr<NamedTensors> Gradients(const std::vector<std::string>& parameters) override {
+    v1::ModuleRequest request;
+    auto* const names = request.mutable_get_gradients()->mutable_parameters();
+    names->Assign(parameters.begin(), parameters.end());
+    auto reply = Ask(request, Reply::kGradientsOf);
+    if (!reply.ok()) return reply.status();
+    return FromProto(std::move(*reply->mutable_gradients_of()));
+  }
+
+  absl::StatusOr<MethodValues> Call(MethodCall call) override {
+    absl::Status fits = CheckFits(call.arguments.tensors);
+    if (!fits.ok()) return fits;
+    v1::ModuleRequest request;
+    *request.mutable_call() = ToProto(std::move(call));
+    auto reply = Ask(request, Reply::kReturned);
+    if (!reply.ok()) return reply.status();
+    return FromProto(std::move(*reply->mutable_returned()));
+  }
+
   absl::Status DropGradient() override {
     wants_gradients_.clear();
     v1::ModuleRequest request;

@@ -12,6 +12,7 @@ namespace sluice {
 namespace {
 
 constexpr int kMaxDims = 16;
+constexpr int kMaxValues = 4096;  // tensors of a method's arguments or results
 
 struct TypeInfo {
   ElementType type;
@@ -65,6 +66,22 @@ bool HasOtherThanZeroAndOne(const std::string& bools) {
 
 absl::Status Bad(absl::string_view what) { return MakeError(Reason::kBadArgument, what); }
 
+using TensorMessages = google::protobuf::RepeatedPtrField<v1::ModuleTensor>;
+
+absl::StatusOr<std::vector<PlainTensor>> TensorsFrom(TensorMessages& messages) {
+  std::vector<PlainTensor> tensors;
+  for (v1::ModuleTensor& message : messages) {
+    auto tensor = FromProto(std::move(message));
+    if (!tensor.ok()) return tensor.status();
+    tensors.push_back(*std::move(tensor));
+  }
+  return tensors;
+}
+
+void Add(std::vector<PlainTensor> tensors, TensorMessages& messages) {
+  for (PlainTensor& tensor : tensors) *messages.Add() = ToProto(std::move(tensor));
+}
+
 }  // namespace
 
 v1::ModuleTensor ToProto(PlainTensor tensor) {
@@ -109,7 +126,7 @@ v1::ForwardModule ToProto(ForwardCall call) {
   message.set_call(call.call);
   message.set_training(call.training);
   message.set_keep(call.keep);
-  for (PlainTensor& input : call.inputs) *message.add_inputs() = ToProto(std::move(input));
+  Add(std::move(call.inputs), *message.mutable_inputs());
   return message;
 }
 
@@ -119,31 +136,68 @@ absl::StatusOr<ForwardCall> FromProto(v1::ForwardModule&& message) {
     return Bad(absl::StrCat("a forward has ", inputs, " inputs, expected 1 to ",
                             ModuleSession::kMaxInputs));
   }
-  ForwardCall call{message.call(), message.training(), message.keep(), {}};
-  for (v1::ModuleTensor& input : *message.mutable_inputs()) {
-    auto tensor = FromProto(std::move(input));
-    if (!tensor.ok()) return tensor.status();
-    call.inputs.push_back(*std::move(tensor));
-  }
-  return call;
+  auto tensors = TensorsFrom(*message.mutable_inputs());
+  if (!tensors.ok()) return tensors.status();
+  return ForwardCall{message.call(), message.training(), message.keep(), *std::move(tensors)};
 }
 
 v1::ModuleInputGradients ToProto(std::vector<PlainTensor> gradients) {
   v1::ModuleInputGradients message;
-  for (PlainTensor& gradient : gradients) {
-    *message.add_gradients() = ToProto(std::move(gradient));
-  }
+  Add(std::move(gradients), *message.mutable_gradients());
   return message;
 }
 
 absl::StatusOr<std::vector<PlainTensor>> FromProto(v1::ModuleInputGradients&& message) {
-  std::vector<PlainTensor> gradients;
-  for (v1::ModuleTensor& gradient : *message.mutable_gradients()) {
-    auto tensor = FromProto(std::move(gradient));
-    if (!tensor.ok()) return tensor.status();
-    gradients.push_back(*std::move(tensor));
+  return TensorsFrom(*message.mutable_gradients());
+}
+
+v1::ModuleValues ToProto(MethodValues values) {
+  v1::ModuleValues message;
+  message.set_plain(std::move(values.plain));
+  Add(std::move(values.tensors), *message.mutable_tensors());
+  return message;
+}
+
+absl::StatusOr<MethodValues> FromProto(v1::ModuleValues&& message) {
+  if (message.tensors_size() > kMaxValues) {
+    return Bad(absl::StrCat("a method has ", message.tensors_size(),
+                            " tensors as arguments or results, expected at most ", kMaxValues));
   }
-  return gradients;
+  auto tensors = TensorsFrom(*message.mutable_tensors());
+  if (!tensors.ok()) return tensors.status();
+  return MethodValues{std::move(*message.mutable_plain()), *std::move(tensors)};
+}
+
+v1::CallModule ToProto(MethodCall call) {
+  v1::CallModule message;
+  message.set_method(std::move(call.method));
+  message.set_training(call.training);
+  *message.mutable_arguments() = ToProto(std::move(call.arguments));
+  return message;
+}
+
+absl::StatusOr<MethodCall> FromProto(v1::CallModule&& message) {
+  auto arguments = FromProto(std::move(*message.mutable_arguments()));
+  if (!arguments.ok()) return arguments.status();
+  return MethodCall{std::move(*message.mutable_method()), message.training(),
+                    *std::move(arguments)};
+}
+
+v1::NamedModuleTensors ToProto(NamedTensors tensors) {
+  v1::NamedModuleTensors message;
+  message.mutable_names()->Assign(tensors.names.begin(), tensors.names.end());
+  Add(std::move(tensors.tensors), *message.mutable_tensors());
+  return message;
+}
+
+absl::StatusOr<NamedTensors> FromProto(v1::NamedModuleTensors&& message) {
+  if (message.names_size() != message.tensors_size()) {
+    return Bad(absl::StrCat("found ", message.names_size(), " names of ", message.tensors_size(),
+                            " tensors, expected one for each"));
+  }
+  auto tensors = TensorsFrom(*message.mutable_tensors());
+  if (!tensors.ok()) return tensors.status();
+  return NamedTensors{{message.names().begin(), message.names().end()}, *std::move(tensors)};
 }
 
 v1::ModuleEntered ToProto(const ModulePlace& place) {

@@ -25,6 +25,15 @@ absl::StatusOr<ForwardCall> FromProto(v1::ForwardModule&& message);
 v1::ModuleInputGradients ToProto(std::vector<PlainTensor> gradients);
 absl::StatusOr<std::vector<PlainTensor>> FromProto(v1::ModuleInputGradients&& message);
 
+v1::CallModule ToProto(MethodCall call);
+absl::StatusOr<MethodCall> FromProto(v1::CallModule&& message);
+
+v1::ModuleValues ToProto(MethodValues values);
+absl::StatusOr<MethodValues> FromProto(v1::ModuleValues&& message);
+
+v1::NamedModuleTensors ToProto(NamedTensors tensors);
+absl::StatusOr<NamedTensors> FromProto(v1::NamedModuleTensors&& message);
+
 v1::ModuleEntered ToProto(const ModulePlace& place);
 ModulePlace FromProto(const v1::ModuleEntered& message);
 

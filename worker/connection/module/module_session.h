@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,6 +31,23 @@ struct ForwardCall {
   std::vector<PlainTensor> inputs;
 };
 
+// What a method of the module gets, or returns: see ModuleValues in module_server.proto.
+struct MethodValues {
+  std::string plain;  // empty: the tensors are the values
+  std::vector<PlainTensor> tensors;
+};
+
+struct MethodCall {
+  std::string method;
+  bool training = false;
+  MethodValues arguments;
+};
+
+struct NamedTensors {
+  std::vector<std::string> names;
+  std::vector<PlainTensor> tensors;  // one for each name
+};
+
 // One trainer's session. module_server.proto describes the calls. Used by one thread at a time. An
 // error of a call leaves the session usable, unless the call to the model server has ended. If the
 // session is destroyed without Leave(), the job takes the trainer for lost.
@@ -48,6 +66,11 @@ class ModuleSession {
   // Returns a gradient for each input that requires one.
   virtual absl::StatusOr<std::vector<PlainTensor>> Backward(uint64_t call,
                                                             PlainTensor gradient) = 0;
+
+  // Returns this trainer's gradient of the parameters with these names; of all if there are none.
+  virtual absl::StatusOr<NamedTensors> Gradients(const std::vector<std::string>& parameters) = 0;
+
+  virtual absl::StatusOr<MethodValues> Call(MethodCall call) = 0;
 
   virtual absl::Status DropGradient() = 0;
 

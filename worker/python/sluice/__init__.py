@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, List
 __path__ = extend_path(__path__, __name__)
 
 __all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job", "ModelError", "RemoteEmbedding",
-           "RemoteEmbeddingBag", "RemoteError", "Round",
-           "ServerGoneError", "follow", "load_checkpoint", "load_table", "run_server", "start"]
+           "RemoteEmbeddingBag", "RemoteError", "RemoteModule", "Round",
+           "ServerGoneError", "follow", "load_checkpoint", "load_table", "run_server", "serve_module", "start"]
 
 if TYPE_CHECKING:
     from sluice.checkpoint import load_checkpoint, load_table
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from sluice.follower import follow
     from sluice.job import Job, start
     from sluice.optimizer import DistributedOptimizer
+    from sluice.remote_module import RemoteModule
     from sluice.sampler import DistributedSampler
+    from sluice.served_module import serve_module
     from sluice.server import run_server
 
 _MODULES = {"DistributedOptimizer": "optimizer", "Round": "client", "DistributedSampler": "sampler",
             "RemoteEmbedding": "embedding", "RemoteEmbeddingBag": "embedding", "follow": "follower",
             "load_checkpoint": "checkpoint", "load_table": "checkpoint", "Job": "job", "run_server": "server", "start": "job",
+            "RemoteModule": "remote_module", "serve_module": "served_module",
             "DivergedError": "errors", "ModelError": "errors", "RemoteError": "errors", "ServerGoneError": "errors"}
 
 

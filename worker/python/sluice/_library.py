@@ -121,6 +121,42 @@ SaveModel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(cty
 LoadModel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
 Restore = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
+
+class ModuleTensor(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("element", ctypes.c_int32), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("dimensions", ctypes.c_size_t), ("requires_grad", ctypes.c_int32), ("data", ctypes.c_void_p),
+                ("size", ctypes.c_size_t)]
+
+
+(MODULE_FORWARD, MODULE_BACKWARD, MODULE_DROP_GRADIENT, MODULE_STEP, MODULE_LEAVE, MODULE_GRADIENTS, MODULE_CALL) = range(1, 8)
+
+
+class ModuleRequest(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int32), ("call", ctypes.c_uint64), ("training", ctypes.c_int32), ("keep", ctypes.c_int32),
+                ("method", ctypes.c_char_p), ("plain", ctypes.c_char_p), ("names", ctypes.POINTER(ctypes.c_char_p)),
+                ("name_count", ctypes.c_size_t), ("tensors", ctypes.POINTER(ModuleTensor)), ("tensor_count", ctypes.c_size_t),
+                ("samples", ctypes.c_uint32), ("loss", ctypes.POINTER(ctypes.c_float)), ("stay", ctypes.c_int32)]
+
+
+class ModuleReply(ctypes.Structure):
+    _fields_ = [("tensors", ctypes.POINTER(ModuleTensor)), ("tensor_count", ctypes.c_size_t), ("plain", ctypes.c_char_p),
+                ("round", Round), ("code", ctypes.c_int32), ("reason", ctypes.c_char_p), ("message", ctypes.c_char_p)]
+
+
+class ModulePlace(ctypes.Structure):
+    _fields_ = [("index", ctypes.c_uint32), ("workers", ctypes.c_uint32), ("pushes_before", ctypes.c_uint64)]
+
+
+OpenModule = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ModulePlace),
+                              ctypes.POINTER(ModuleReply))
+AnswerModule = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ModuleRequest), ctypes.POINTER(ModuleReply))
+CloseModule = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class ModuleFunctions(ctypes.Structure):
+    _fields_ = [("context", ctypes.c_void_p), ("open", OpenModule), ("answer", AnswerModule), ("close", CloseModule)]
+
+
 _HANDLE = ctypes.c_void_p
 _FUNCTIONS = {
     "sluice_version": (ctypes.c_char_p, []),
@@ -192,6 +228,18 @@ _FUNCTIONS = {
                                       ctypes.POINTER(ctypes.c_int64)]),
     "sluice_client_status": (Status, [_HANDLE]),
     "sluice_earlier_launches": (ctypes.c_uint64, [_HANDLE, ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64]),
+    "sluice_job_worker": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
+    "sluice_module_create": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
+    "sluice_module_free": (None, [_HANDLE]),
+    "sluice_module_enter": (ctypes.c_int32, [_HANDLE]),
+    "sluice_module_ask": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(ModuleRequest)]),
+    "sluice_module_wait": (ctypes.c_int32, [_HANDLE, ctypes.c_double, ctypes.POINTER(ModuleReply)]),
+    "sluice_module_client_place": (ModulePlace, [_HANDLE]),
+    "sluice_module_serve": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint32,
+                                             ctypes.POINTER(ModuleFunctions), ctypes.POINTER(_HANDLE)]),
+    "sluice_module_host_address": (ctypes.c_char_p, [_HANDLE]),
+    "sluice_module_host_wait": (ctypes.c_int32, [_HANDLE, ctypes.c_double]),
+    "sluice_module_host_free": (None, [_HANDLE]),
     "sluice_checkpoint_open": (ctypes.c_int32, [ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
     "sluice_checkpoint_free": (None, [_HANDLE]),
     "sluice_checkpoint_model": (ctypes.POINTER(Model), [_HANDLE]),

@@ -1,6 +1,7 @@
 """The library's client of a worker, as Python calls it."""
 
 import ctypes
+import operator
 import threading
 import weakref
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from sluice.layouts import Layout
 from sluice.model import FlatModel
 from sluice.server_optimizers import ServerOptimizer
 
+MOST_SAMPLES = 2**32 - 1
 DISPOSITIONS = ("accepted", "applied", "stale", "duplicate", "skipped")
 _LEFT_BEHIND: List[Tuple[Any, ...]] = []  # clients that Ctrl-C has interrupted, with the memory that they still write
 
@@ -129,7 +131,7 @@ class Client:
         """Nothing is called after `_waits` is cleared: Ctrl-C would come there, and what has ended would be lost."""
         code = self._call.wait(self._meanwhile)
         if code != _library.OK:
-            error = _error(code)
+            error = error_of(code)
             cause = self._errors[0] if self._errors else None
             self._errors[:] = []
             self._waits[0] = False
@@ -204,6 +206,20 @@ class Client:
     def leave(self) -> None:
         self.call(library.sluice_leave, leaves=True)
 
+    def tell_while_waiting(self, meanwhile: Callable[[], None]) -> None:
+        """Calls `meanwhile` again and again while it waits, from now on. What that raises breaks off the waiting."""
+        self._meanwhile = meanwhile
+
+    def close(self, failure: str) -> bool:
+        """Frees the client. If it has not left, it counts as one that has failed, for that reason. Returns False, and frees
+        nothing, if a call was broken off, which may still wait."""
+        if self._waits[0]:
+            return False
+        if self._finalizer.detach():
+            library.sluice_set_failure(self.handle, failure.encode("utf-8", "replace"))
+            library.sluice_client_free(self.handle)
+        return True
+
 
 class AwaitedClient(Client):
     """In the place of the client of a process that has come when the others had another layout of the model. It calls
@@ -238,6 +254,27 @@ class AwaitedClient(Client):
         self.left = True
 
 
+def loss_of(loss: Any) -> Optional[float]:
+    """Returns a loss as a number, or None."""
+    if not isinstance(loss, torch.Tensor):
+        return None if loss is None else float(loss)
+    if loss.numel() != 1:
+        raise ValueError(f"loss has {loss.numel()} elements, expected a number or a tensor of one element; give the batch's "
+                         "mean, loss.mean()")
+    return float(loss.item())
+
+
+def number_of(samples: Any) -> int:
+    """Returns the size of a batch."""
+    try:
+        number = operator.index(samples)
+    except TypeError:
+        number = 0
+    if not 0 < number <= MOST_SAMPLES:
+        raise ValueError(f"samples is {samples!r}, expected a whole number from 1 to {MOST_SAMPLES}: the size of the batch")
+    return number
+
+
 def _ids(ids: torch.Tensor) -> Any:
     return memory.address_of(ids, torch.int64, ids.numel())
 
@@ -258,7 +295,8 @@ def _restore_of(flat: FlatModel, errors: List[BaseException]) -> Any:
     return _library.Restore(restore)
 
 
-def _error(code: int) -> RemoteError:
+def error_of(code: int) -> RemoteError:
+    """Returns the error of the last call of this thread."""
     error = _library.last_error(code)
     if error.reason == "DIVERGED":
         return DivergedError(str(error), code, error.reason)

@@ -36,5 +36,10 @@ class ModelError(ValueError):
     """The model or the optimizer cannot be trained with a server as it is, or has changed since it was taken."""
 
 
+def code_of(error: RemoteError) -> int:
+    """Returns gRPC's number of the error."""
+    return next((number for number, name in _CODES.items() if name == error.code), 2)
+
+
 def error_class(code: int) -> Type[RemoteError]:
     return ServerGoneError if code == 14 else RemoteError

@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import logging
-import operator
 import threading
 import time
 import warnings
@@ -17,7 +16,7 @@ from torch.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from sluice import _library
 from sluice._library import library
 from sluice.batch_norms import BatchNorms
-from sluice.client import AwaitedClient, Client, Round
+from sluice.client import MOST_SAMPLES, AwaitedClient, Client, Round, loss_of, number_of
 from sluice.constants import Constants, named_constants
 from sluice.embedding import embeddings_of
 from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
@@ -30,7 +29,6 @@ from sluice.overlap import Overlap
 from sluice.server_optimizers import OPTIMIZERS, Groups, ServerOptimizer, groups_of, name_of, table_optimizer, why_not_on_server
 from sluice.server_state import state_dict_of
 
-_MOST_SAMPLES = 2**32 - 1
 _PATIENCE = 20.0  # seconds in which the other workers, too, should have begun a layout
 _SECONDS_BETWEEN_LOOKS = 5.0  # for a later layout
 # What is made anew for each layout of the model.
@@ -416,7 +414,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             return
         self._steps = False
         if not self._has_mean:
-            self._push_gradients(_number_of(samples), _loss_of(loss))
+            self._push_gradients(number_of(samples), loss_of(loss))
 
     def clip_grad_norm_(self, max_norm: float) -> Optional[torch.Tensor]:
         """Bounds the norm of the mean of all workers' gradients in the next step(). Call it before each, in all workers.
@@ -479,7 +477,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.wait()
         is_late = self._come_back()
         self._client.check_takes_part()
-        samples, value = _number_of(samples), _loss_of(loss)
+        samples, value = number_of(samples), loss_of(loss)
         is_late, self._drops = is_late or self._drops, False
         if self._change_layout() or is_late:
             return loss  # others have made this step
@@ -727,7 +725,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         value = None if loss is None else ctypes.byref(ctypes.c_float(loss))
         self._client.set_running_means(*self._norms.decays())
         self._pushes_rows = True
-        self._end_push(self._client.push(min(samples, _MOST_SAMPLES), value))
+        self._end_push(self._client.push(min(samples, MOST_SAMPLES), value))
 
     def _end_push(self, round_: Round) -> None:
         """After an error the gradients of rows stay, as the others do."""
@@ -1020,26 +1018,6 @@ def _check_arguments(job: Job, name: str, overlap: bool, local_steps: int) -> No
         raise ValueError("local steps push no gradients, so overlap has none to send early; use one of them")
     if local_steps < 0:
         raise ValueError(f"local_steps is {local_steps}, expected 0 or more")
-
-
-def _loss_of(loss: Any) -> Optional[float]:
-    """Returns a loss as a number, or None."""
-    if not isinstance(loss, torch.Tensor):
-        return None if loss is None else float(loss)
-    if loss.numel() != 1:
-        raise ValueError(f"loss has {loss.numel()} elements, expected a number or a tensor of one element; give the batch's "
-                         "mean, loss.mean()")
-    return float(loss.item())
-
-
-def _number_of(samples: Any) -> int:
-    try:
-        number = operator.index(samples)
-    except TypeError:
-        number = 0
-    if not 0 < number <= _MOST_SAMPLES:
-        raise ValueError(f"samples is {samples!r}, expected a whole number from 1 to {_MOST_SAMPLES}: the size of the batch")
-    return number
 
 
 def _itself(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:

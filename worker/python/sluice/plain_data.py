@@ -2,9 +2,20 @@
 
 import io
 import json
-from typing import Any, List
+from typing import Any, List, Tuple
 
 import torch
+
+
+def parts_of(value: Any) -> Tuple[str, List[torch.Tensor]]:
+    """Returns such a value as JSON and tensors, as ModuleValues of module_server.proto has it. Raises TypeError of another type."""
+    tensors: List[torch.Tensor] = []
+    return json.dumps(_plain(value, tensors)), tensors
+
+
+def of_parts(text: str, tensors: List[torch.Tensor]) -> Any:
+    """Returns the value. Raises what json raises of other texts, or IndexError, TypeError and ValueError."""
+    return _whole(json.loads(text), tensors)
 
 
 def to_bytes(value: Any) -> bytes:

@@ -11,6 +11,7 @@ from sluice._library import check, library
 
 if TYPE_CHECKING:
     from sluice.optimizer import DistributedOptimizer
+    from sluice.remote_module import RemoteModule
 
 
 # A DataLoader tells its sampler nothing, but it iterates `sampler` here, and `batch_sampler` by itself.
@@ -83,8 +84,9 @@ class DistributedSampler(torch.utils.data.Sampler):  # type: ignore[type-arg]
     another.
     """
 
-    def __init__(self, data: Union[int, Sized], batch_size: int, optimizer: "DistributedOptimizer", seed: int = 1) -> None:
-        """`data` has a length, or is one. `optimizer` is a DistributedOptimizer, which tells this worker's place."""
+    def __init__(self, data: Union[int, Sized], batch_size: int, optimizer: "Union[DistributedOptimizer, RemoteModule]",
+                 seed: int = 1) -> None:
+        """`data` has a length, or is one. `optimizer` is a DistributedOptimizer, or a RemoteModule: it tells this worker's place."""
         self._size = data if isinstance(data, int) else len(data)
         self._batch_size = batch_size
         self._index = optimizer.index % optimizer.workers

@@ -138,6 +138,35 @@ void RemoteModule::zero_grad() {
   ThrowIfError(session_->With([](ModuleSession& session) { return session.DropGradient(); }));
 }
 
+std::map<std::string, torch::Tensor> RemoteModule::gradients(
+    const std::vector<std::string>& parameters) {
+  NamedTensors named = ValueOrThrow(
+      session_->With([&](ModuleSession& session) { return session.Gradients(parameters); }));
+  std::map<std::string, torch::Tensor> gradients;
+  for (size_t i = 0; i < named.names.size(); ++i) {
+    gradients[named.names[i]] = ToTorch(std::move(named.tensors[i]));
+  }
+  return gradients;
+}
+
+std::vector<torch::Tensor> RemoteModule::call(const std::string& method,
+                                              const std::vector<torch::Tensor>& arguments) {
+  MethodCall call{method, training_, {}};
+  for (const torch::Tensor& argument : arguments) {
+    call.arguments.tensors.push_back(ToPlain(argument));
+  }
+  MethodValues returned = ValueOrThrow(
+      session_->With([&](ModuleSession& session) { return session.Call(std::move(call)); }));
+  if (!returned.plain.empty()) {
+    throw RemoteError(absl::InvalidArgumentError(
+        absl::StrCat("the method ", method, " has returned other values than tensors: ",
+                     absl::string_view(returned.plain).substr(0, 200))));
+  }
+  std::vector<torch::Tensor> values;
+  for (PlainTensor& value : returned.tensors) values.push_back(ToTorch(std::move(value)));
+  return values;
+}
+
 RoundReport RemoteModule::step(uint32_t samples, absl::optional<float> loss) {
   return ValueOrThrow(
       session_->With([&](ModuleSession& session) { return session.Step(samples, loss); }));

@@ -15,6 +15,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,15 @@ class RemoteModule {
   // Sets this trainer's gradient to 0, and gives up the outputs whose backward did not come. step()
   // does the same at its end, so a loop needs no zero_grad().
   void zero_grad();
+
+  // This trainer's gradient, by the names of the module's parameters: what its backwards have added
+  // up since its last step(). Without names, of all that are trained: at most 64 MiB at once.
+  std::map<std::string, torch::Tensor> gradients(const std::vector<std::string>& parameters = {});
+
+  // Calls a method that the server offers (ServedModule::methods; in Python methods=…), and returns
+  // its tensors. They have no gradients.
+  std::vector<torch::Tensor> call(const std::string& method,
+                                  const std::vector<torch::Tensor>& arguments = {});
 
   // Pushes this trainer's gradient, of a batch of `samples` samples with the mean loss `loss`, as
   // RemoteOptimizer::step() does. If a backward has failed since the last step, throws its error

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/net/address.h"
+#include "worker/connection/module/module_messages.h"
 #include "worker/torch/guarded.h"
 #include "worker/torch/remote_module/tensors.h"
 #include "worker/torch/remote_optimizer.h"
@@ -78,6 +79,57 @@ class ServedTrainer final : public ModuleSession {
     return gradients;
   }
 
+  absl::StatusOr<NamedTensors> Gradients(const std::vector<std::string>& parameters) override {
+    NamedTensors named;
+    const auto trained = served_.module->named_parameters();
+    for (const auto& parameter : trained) {
+      if (parameters.empty() && parameter->requires_grad()) named.names.push_back(parameter.key());
+    }
+    if (!parameters.empty()) named.names = parameters;
+    for (const std::string& name : named.names) {
+      const torch::Tensor* const parameter = trained.find(name);
+      if (parameter == nullptr || !parameter->requires_grad()) {
+        return MakeError(Reason::kBadArgument,
+                         absl::StrCat("the module trains no parameter \"", name, "\""));
+      }
+      const torch::Tensor& gradient = parameter->grad();
+      named.tensors.push_back(
+          ToPlain(gradient.defined() ? gradient : torch::zeros_like(*parameter)));
+    }
+    const absl::Status fits = CheckFits(named.tensors);
+    if (!fits.ok()) return fits;
+    return named;
+  }
+
+  absl::StatusOr<MethodValues> Call(MethodCall call) override {
+    const auto found = served_.methods.find(call.method);
+    if (found == served_.methods.end()) {
+      return MakeError(Reason::kBadArgument,
+                       absl::StrCat("the model server offers no method \"", call.method, "\""));
+    }
+    if (!call.arguments.plain.empty()) {
+      return MakeError(Reason::kBadArgument,
+                       "a model server in C++ takes tensors as arguments, and found others");
+    }
+    auto returned = OnTrainersTensors([&] {
+      const torch::NoGradGuard no_grad;
+      SetMode(call.training);
+      MethodValues values;
+      std::vector<torch::Tensor> arguments;
+      for (PlainTensor& plain : call.arguments.tensors) {
+        arguments.push_back(ToTorch(std::move(plain)).to(device_));
+      }
+      for (const torch::Tensor& value : found->second(arguments)) {
+        values.tensors.push_back(ToPlain(value));
+      }
+      return values;
+    });
+    if (!returned.ok()) return returned;
+    const absl::Status fits = CheckFits(returned->tensors);
+    if (!fits.ok()) return fits;
+    return returned;
+  }
+
   absl::Status DropGradient() override {
     kept_.clear();
     spoiled_ = absl::OkStatus();
@@ -126,10 +178,14 @@ class ServedTrainer final : public ModuleSession {
     return why;
   }
 
+  void SetMode(bool training) {
+    if (training_ != training) served_.module->train(training);
+    training_ = training;
+  }
+
   PlainTensor Run(ForwardCall call) {
     const torch::AutoGradMode records(call.keep);
-    if (training_ != call.training) served_.module->train(call.training);
-    training_ = call.training;
+    SetMode(call.training);
     Kept kept;
     std::vector<torch::Tensor> inputs;
     for (PlainTensor& plain : call.inputs) {

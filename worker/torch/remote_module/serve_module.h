@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -32,8 +33,12 @@ namespace sluice {
 // A module and the function that computes its output. The function is called by one thread at a
 // time.
 struct ServedModule {
+  using Method = std::function<std::vector<torch::Tensor>(const std::vector<torch::Tensor>&)>;
+
   std::shared_ptr<torch::nn::Module> module;
   std::function<torch::Tensor(const std::vector<torch::Tensor>& inputs)> forward;
+  // What a trainer may call besides, by its name, under torch::NoGradGuard: RemoteModule::call().
+  std::map<std::string, Method> methods = {};
 };
 
 // A module whose forward() takes one tensor and returns one.

@@ -27,6 +27,13 @@ class Echo final : public ModuleSession {
   absl::StatusOr<std::vector<PlainTensor>> Backward(uint64_t, PlainTensor gradient) override {
     return std::vector<PlainTensor>{std::move(gradient)};
   }
+  absl::StatusOr<NamedTensors> Gradients(const std::vector<std::string>& parameters) override {
+    return NamedTensors{parameters, std::vector<PlainTensor>(parameters.size())};
+  }
+  absl::StatusOr<MethodValues> Call(MethodCall call) override {
+    call.arguments.plain += call.method;
+    return call.arguments;
+  }
   absl::Status DropGradient() override { return absl::OkStatus(); }
   absl::StatusOr<RoundReport> Step(uint32_t, absl::optional<float>) override {
     return RoundReport();

@@ -290,6 +290,43 @@ TEST_F(RemoteModuleTest, ZeroGradDropsTheGradient) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, 1));
 }
 
+TEST_F(RemoteModuleTest, BringsTheGradientOfItsOwnBackwards) {
+  ModuleWorld world(Async(1), MakeSquares(3));
+  const Job job_a = world.Trainer("a");
+  const Job job_b = world.Trainer("b");
+  RemoteModule a(job_a);
+  RemoteModule b(job_b);
+  a.forward(torch::tensor({1.f, 2.f})).sum().backward();
+  b.forward(torch::tensor({5.f, 5.f})).sum().backward();
+  EXPECT_THAT(Numbers(a.gradients().at("w")), ElementsAre(6, 12));
+  EXPECT_THAT(Numbers(a.gradients({"w"}).at("w")), ElementsAre(6, 12));
+  EXPECT_THAT(ErrorFrom([&] { a.gradients({"v"}); }),
+              IsError(Reason::kBadArgument, HasSubstr("trains no parameter \"v\"")));
+  a.step();
+  EXPECT_THAT(Numbers(a.gradients().at("w")), ElementsAre(0, 0));
+}
+
+TEST_F(RemoteModuleTest, CallsTheMethodsThatTheServerOffersAndNoOthers) {
+  ModuleWorld world(Sync(1), [] {
+    auto module = std::make_shared<Squares>(2);
+    ServedModule served = Served(module);
+    served.methods["both"] = [module](const std::vector<torch::Tensor>& x) {
+      return std::vector<torch::Tensor>{x[0] * module->w, torch::tensor(module->is_training())};
+    };
+    return served;
+  });
+  const Job job = world.Trainer("a");
+  RemoteModule model(job);
+  model.eval();
+  const std::vector<torch::Tensor> returned = model.call("both", {torch::tensor({1.f, 5.f})});
+  ASSERT_EQ(returned.size(), 2u);
+  EXPECT_THAT(Numbers(returned[0]), ElementsAre(2, 10));
+  EXPECT_FALSE(returned[0].requires_grad());
+  EXPECT_FALSE(returned[1].item<bool>());
+  EXPECT_THAT(ErrorFrom([&] { model.call("parameters"); }),
+              IsError(Reason::kBadArgument, HasSubstr("offers no method \"parameters\"")));
+}
+
 TEST_F(RemoteModuleTest, TheModuleIsInTheTrainersMode) {
   ModuleWorld world(Sync(1), [] {
     auto module = std::make_shared<Squares>(2);
@@ -691,6 +728,24 @@ TEST_F(ModuleServerTest, AStepOfNoSamplesIsRefused) {
   step.mutable_step()->set_samples(0);
   EXPECT_TRUE(Send({Entering("a"), step}).ok());
   EXPECT_EQ(replies_.back().failure().code(), grpc::INVALID_ARGUMENT);
+}
+
+TEST_F(ModuleServerTest, AMethodGetsSoundTensorsAndNotTooMany) {
+  v1::ModuleRequest request;
+  request.mutable_call()->set_method("method");
+  v1::ModuleTensor* const tensor = request.mutable_call()->mutable_arguments()->add_tensors();
+  EXPECT_TRUE(Send({Entering("a"), request}).ok());
+  EXPECT_THAT(replies_.back().failure().message(), HasSubstr("element type is 0"));
+  tensor->set_type(v1::ELEMENT_BOOL);
+  tensor->add_shape(0);
+  const v1::ModuleTensor empty = *tensor;
+  for (int i = 0; i < 4096; ++i)
+    *request.mutable_call()->mutable_arguments()->add_tensors() = empty;
+  EXPECT_TRUE(Send({Entering("a"), request}).ok());
+  EXPECT_THAT(replies_.back().failure().message(), HasSubstr("4097 tensors"));
+  request.mutable_call()->mutable_arguments()->mutable_tensors()->RemoveLast();
+  EXPECT_TRUE(Send({Entering("a"), request}).ok());
+  EXPECT_THAT(replies_.back().failure().message(), HasSubstr("offers no method"));
 }
 
 TEST_F(ModuleServerTest, AMessageLargerThanTheLimitEndsTheCall) {
