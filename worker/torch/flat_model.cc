@@ -75,6 +75,14 @@ torch::Tensor FlatIn(const std::shared_ptr<const SharedMemory>& memory, uint64_t
       memory->floats().data(), {elements}, [memory](void*) {}, torch::kFloat32);
 }
 
+// A module's parameters and buffers are asked for by name, which LibTorch copies: 0.3 us each.
+std::vector<std::pair<std::string, torch::Tensor>> TensorsOf(const torch::nn::Module& module) {
+  std::vector<std::pair<std::string, torch::Tensor>> tensors;
+  for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) tensors.emplace_back(item.key(), item.value());
+  return tensors;
+}
+
 SharedFloats ShareFlat(const torch::Tensor& flat) {
   return {FloatsOf(flat), std::make_shared<const torch::Tensor>(flat)};
 }
@@ -87,7 +95,8 @@ bool HasGradientIn(const torch::Tensor& view, const torch::Tensor& parameter) {
          gradient.data_ptr() == view.data_ptr();
 }
 
-FlatModel::FlatModel(torch::nn::Module& module, bool pushes_gradients) : module_(module) {
+FlatModel::FlatModel(torch::nn::Module& module, Carries carries)
+    : module_(module), carries_(carries) {
   std::vector<LayoutRange> ranges;
   Seen seen;
   std::vector<ConstantTensor> constants;
@@ -122,7 +131,7 @@ FlatModel::FlatModel(torch::nn::Module& module, bool pushes_gradients) : module_
   absl::StatusOr<Layout> layout = Layout::Create(ranges, std::move(tables), std::move(constants));
   if (!layout.ok()) throw std::invalid_argument(std::string(layout.status().message()));
   layout_ = *std::move(layout);
-  if (pushes_gradients) UseOneBuffer();
+  ChooseViews();
   Bind(ranges);
   tensors_ = TensorsOf(module);
 }
@@ -141,7 +150,6 @@ void FlatModel::Add(const std::string& name, const torch::Tensor& tensor, bool i
   Member member;
   member.tensor = tensor;
   member.is_parameter = is_parameter;
-  member.is_view = CanBeView(tensor);
   members_.push_back(std::move(member));
 }
 
@@ -178,12 +186,19 @@ bool FlatModel::IsKnown(const std::string& name, const torch::Tensor& tensor,
 
 // A view needs no memory beside the vectors of values and of gradients; a tensor that is none has a
 // value and a gradient of its own, and then one vector is enough to carry both in turn.
-void FlatModel::UseOneBuffer() {
+void FlatModel::ChooseViews() {
   int64_t copied = 0;
-  for (const Member& member : members_) copied += member.is_view ? 0 : member.tensor.numel();
-  one_buffer_ = static_cast<uint64_t>(copied) > layout_.size() / 2;
-  if (!one_buffer_) return;
-  for (Member& member : members_) member.is_view = false;
+  for (const Member& member : members_) {
+    copied += CanBeView(member.tensor) ? 0 : member.tensor.numel();
+  }
+  const bool steps_itself = carries_ == Carries::kGradients;
+  const bool one_is_enough = carries_ == Carries::kGradientsAndValues &&
+                             static_cast<uint64_t>(copied) > layout_.size() / 2;
+  one_buffer_ = steps_itself || one_is_enough;
+  for (Member& member : members_) {
+    member.is_view = !one_buffer_ && CanBeView(member.tensor);
+    member.gradient_is_view = !one_is_enough && CanBeView(member.tensor);
+  }
 }
 
 void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
@@ -202,14 +217,6 @@ void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
     if (member.is_view) member.tensor.set_data(member.value);
   }
   ZeroGradients();
-}
-
-// A module's parameters and buffers are asked for by name, which LibTorch copies: 0.3 us each.
-FlatModel::NamedTensors FlatModel::TensorsOf(const torch::nn::Module& module) {
-  NamedTensors tensors;
-  for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value());
-  for (const auto& item : module.named_buffers()) tensors.emplace_back(item.key(), item.value());
-  return tensors;
 }
 
 void FlatModel::CheckTensors() const {
@@ -248,7 +255,7 @@ std::vector<GradientView> FlatModel::gradient_views() const {
   std::vector<GradientView> views;
   for (size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
-    if (!member.is_parameter || !member.is_view) continue;
+    if (!member.is_parameter || !member.gradient_is_view) continue;
     const LayoutRange& range = layout_.ranges()[i];
     views.push_back({range.name, member.tensor, member.gradient, range.offset, range.length});
   }
@@ -336,12 +343,27 @@ SharedFloats FlatModel::GatherGradients() {
   return ShareFlat(gradients_);
 }
 
+void FlatModel::ScatterGradients() {
+  const torch::NoGradGuard no_grad;
+  for (Member& member : members_) {
+    if (!member.is_parameter) {
+      member.tensor.copy_(ValueOf(member));
+    } else if (!member.gradient_is_view) {
+      member.tensor.mutable_grad() = member.gradient.to(
+          member.tensor.device(), member.tensor.scalar_type(), /*non_blocking=*/false,
+          /*copy=*/true);
+    } else if (!HasGradientIn(member.gradient, member.tensor)) {
+      member.tensor.mutable_grad() = member.gradient.detach();
+    }
+  }
+}
+
 // GatherGradients() writes every element of a buffer that also carries values.
 void FlatModel::ZeroGradients() {
-  if (!one_buffer_) gradients_.zero_();
+  if (!one_buffer_ || carries_ == Carries::kGradients) gradients_.zero_();
   for (Member& member : members_) {
     if (!member.is_parameter) continue;
-    if (member.is_view) {
+    if (member.gradient_is_view) {
       // Another tensor of the same memory, which the program may move.
       if (!HasGradientIn(member.gradient, member.tensor)) {
         member.tensor.mutable_grad() = member.gradient.detach();

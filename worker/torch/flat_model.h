@@ -8,8 +8,10 @@
 // not finite. A tensor that is not float32, or not on the CPU, cannot be a view: it is converted
 // and copied at every step. If such tensors have more than half of the elements, none is a view,
 // and one buffer is both the vector of values and that of gradients: each tensor keeps its own
-// elements, in 16 bits or on the GPU, and so does its gradient. A tensor with several names (tied
-// parameters) has one range, under its first name. A RemoteEmbedding is a table of the layout.
+// elements, in 16 bits or on the GPU, and so does its gradient. So it is if the worker steps
+// itself: one buffer carries gradients both ways, and those of float32 on the CPU are views of it.
+// A tensor with several names (tied parameters) has one range, under its first name. A
+// RemoteEmbedding is a table of the layout.
 
 #ifndef SLUICE_WORKER_TORCH_FLAT_MODEL_H_
 #define SLUICE_WORKER_TORCH_FLAT_MODEL_H_
@@ -53,11 +55,17 @@ bool HasGradientIn(const torch::Tensor& view, const torch::Tensor& parameter);
 // type afterwards: its tensors would no longer be views.
 class FlatModel {
  public:
+  // What is pushed and pulled.
+  enum class Carries {
+    kGradientsAndValues,
+    kValues,     // both ways, for local steps: there are two buffers
+    kGradients,  // both ways: the worker steps itself, with the mean of all workers' gradients
+  };
+
   // Throws std::invalid_argument if no parameter requires a gradient and there is no
   // RemoteEmbedding, if a tensor has an element type that is not a real floating-point type, if two
   // tensors share memory, or if Layout::Create() refuses the tensors. The module is then unchanged.
-  // If parameters are pushed and no gradients, there are two buffers.
-  explicit FlatModel(torch::nn::Module& module, bool pushes_gradients = true);
+  explicit FlatModel(torch::nn::Module& module, Carries carries = Carries::kGradientsAndValues);
 
   const Layout& layout() const { return layout_; }
   // The module's embeddings that are on the server, in the order of the layout's tables. They are
@@ -86,6 +94,10 @@ class FlatModel {
   // A parameter without a gradient gets zeros. The result is the FlatModel's own buffer, so the
   // next backward changes it.
   SharedFloats GatherGradients();
+
+  // After a pull of Carries::kGradients: the vector's gradients become those of the parameters, and
+  // its statistics those of the module.
+  void ScatterGradients();
 
   // The parameters whose gradients are views, in the layout's order.
   std::vector<GradientView> gradient_views() const;
@@ -120,6 +132,7 @@ class FlatModel {
     torch::Tensor gradient;     // its range of gradients_, in its shape
     bool is_parameter = false;  // false: a statistic
     bool is_view = false;       // tensor shares value's memory
+    bool gradient_is_view = false;
   };
 
   struct Constant {
@@ -144,12 +157,12 @@ class FlatModel {
                    Seen& seen);
   static bool IsKnown(const std::string& name, const torch::Tensor& tensor,
                       const std::vector<LayoutRange>& ranges, Seen& seen);
-  static NamedTensors TensorsOf(const torch::nn::Module& module);
   static torch::Tensor ValueOf(const Member& member);
-  void UseOneBuffer();
+  void ChooseViews();
   void Bind(const std::vector<LayoutRange>& ranges);
 
   const torch::nn::Module& module_;
+  const Carries carries_;
   NamedTensors tensors_;  // that it had at first
   Layout layout_;
   std::vector<NamedEmbedding> embeddings_;

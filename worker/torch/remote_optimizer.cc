@@ -26,8 +26,15 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
 RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
                                  const OptimizerConfig& config,
                                  const absl::optional<LocalSteps>& local, Overlap overlap)
-    : training_(std::make_unique<RemoteTraining>(job.context(), model, config, local, overlap)),
-      first_step_(training_->welcome().step.value()) {}
+    : training_(
+          std::make_unique<RemoteTraining>(job.context(), model, Stepping{config, local}, overlap)),
+      first_step_(training_->step()) {}
+
+RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
+                                 torch::optim::Optimizer& optimizer, Overlap overlap)
+    : training_(std::make_unique<RemoteTraining>(job.context(), model,
+                                                 Stepping{{}, absl::nullopt, &optimizer}, overlap)),
+      first_step_(training_->step()) {}
 
 RemoteOptimizer::~RemoteOptimizer() = default;
 
@@ -47,6 +54,10 @@ RemoteOptimizer::operator torch::optim::Optimizer&() { return training_->Program
 
 RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) {
   return training_->Step(samples, loss);
+}
+
+RoundReport RemoteOptimizer::reduce(uint32_t samples, absl::optional<float> loss) {
+  return training_->Reduce(samples, loss);
 }
 
 PendingStep RemoteOptimizer::step_async(uint32_t samples, absl::optional<float> loss) {

@@ -6,7 +6,11 @@
 //   loss.backward();
 //   optimizer.step();
 //
-// The server has torch::optim's SGD, Adam, AdamW, Adagrad and RMSprop, and LAMB.
+// The server has torch::optim's SGD, Adam, AdamW, Adagrad and RMSprop, and LAMB. With any other
+// optimizer, also one of your own, each worker steps on the mean of all gradients (only in sync):
+//
+//   Lion lion(model->parameters(), LionOptions(1e-4));  // derives from torch::optim::Optimizer
+//   sluice::RemoteOptimizer optimizer(job, *model, lion);
 
 #ifndef SLUICE_WORKER_TORCH_REMOTE_OPTIMIZER_H_
 #define SLUICE_WORKER_TORCH_REMOTE_OPTIMIZER_H_
@@ -70,6 +74,17 @@ class RemoteOptimizer {
                   const absl::optional<LocalSteps>& local = absl::nullopt,
                   Overlap overlap = Overlap::kOff);
 
+  // Each worker steps, with `optimizer`, which outlives this: any but LBFGS. The server brings the
+  // mean of all workers' gradients, so that all models stay equal. Nobody compares what the workers
+  // step with: give all of them the same. A worker that comes late takes the parameters from
+  // another one, and what that one's optimizer writes in save(), which a class of your own
+  // overrides with load(), as those of torch do. Learning rates stay its own: step its scheduler
+  // first_step() times. Throws std::invalid_argument unless the optimizer's groups hold all
+  // parameters of the model that require a gradient, and no others. So does step() when that
+  // changes. If a step of `optimizer` throws, only a process that is started again can go on.
+  RemoteOptimizer(const Job& job, torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                  Overlap overlap = Overlap::kOff);
+
   // Waits for step_async(), and ends this worker's part if leave() was not called. Unlike leave(),
   // it does not push the local steps that are left over, and ignores errors.
   ~RemoteOptimizer();
@@ -90,8 +105,9 @@ class RemoteOptimizer {
   // the lowest index that contributes to it. A learning rate that changes and the server's
   // --lr-schedule exclude each other: step() throws RemoteError then, and also if momentum or
   // amsgrad are switched on, whose slots the server has not kept. With local steps the groups are
-  // those of torch::optim's optimizer, and a schedule of the server overrides their rates. Throws
-  // std::invalid_argument for LAMB. step() does if a group was added or removed.
+  // those of torch::optim's optimizer, and a schedule of the server overrides their rates. Those of
+  // an optimizer of the program's are its own. Throws std::invalid_argument for LAMB. step() does
+  // if a group was added or removed.
   std::vector<torch::optim::OptimizerParamGroup>& param_groups();
 
   // Bounds the Euclidean norm of the mean gradient of the step that the next step() is part of, as
@@ -105,7 +121,7 @@ class RemoteOptimizer {
   uint64_t first_step() const { return first_step_; }
 
   // For schedulers, which change those groups: torch::optim::StepLR scheduler(optimizer, 30, 0.1).
-  // What it returns is not for step() or save(): without local steps it has no state.
+  // What it returns is not for step() or save(): if the server steps, it has no state.
   operator torch::optim::Optimizer&();  // NOLINT(google-explicit-constructor)
 
   // Pushes the gradients of a batch of `samples` samples, waits until the job's mode lets this
@@ -118,8 +134,13 @@ class RemoteOptimizer {
   // call also pushes the parameters; the other calls return the report of the last push again.
   RoundReport step(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
 
+  // If the worker steps: makes each gradient the mean of all workers'. step() then only steps, and
+  // calls this if the program has not. For what is done to gradients before a step, such as
+  // torch::nn::utils::clip_grad_value_(). Throws std::logic_error if the server steps.
+  RoundReport reduce(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
+
   // Does the same as step(), but returns at once, so that the next batch can be prepared while the
-  // parameters arrive. (With local steps it is the same as step().) Do not use the model or its
+  // parameters arrive. (If the worker steps, it is the same as step().) Do not use the model or its
   // gradients before wait() returns. The next call of zero_grad(), attach(), step(), step_async(),
   // leave() or await_end_of_training() also waits, and throws the error of the step that it waited
   // for. report() may only be called after wait().

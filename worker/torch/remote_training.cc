@@ -12,8 +12,12 @@ namespace {
 
 constexpr char kTrainingRow[] = "training";  // of the trace
 
-// The optimizer of the server: `config`, or averaging if the worker takes local steps.
-OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<LocalSteps>& local) {
+// The optimizer of the server: averaging if the worker takes local steps, and none if the program's
+// steps.
+OptimizerConfig ConfigFor(const Stepping& stepping) {
+  if (stepping.program != nullptr) return {MeanGradientOptions()};
+  const OptimizerConfig& config = stepping.config;
+  const absl::optional<LocalSteps>& local = stepping.local;
   ThrowIfError(Validate(config));
   if (!local.has_value()) return config;
   if (std::holds_alternative<LambOptions>(config.options)) {
@@ -30,6 +34,12 @@ OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<Lo
   return {averaging};
 }
 
+FlatModel::Carries CarriedBy(const Stepping& stepping) {
+  if (stepping.program != nullptr) return FlatModel::Carries::kGradients;
+  return stepping.local.has_value() ? FlatModel::Carries::kValues
+                                    : FlatModel::Carries::kGradientsAndValues;
+}
+
 // With the optimizers of the model's tables that have their own.
 OptimizerConfig WithTables(OptimizerConfig config, const FlatModel& model) {
   for (const NamedEmbedding& embedding : model.embeddings()) {
@@ -39,10 +49,12 @@ OptimizerConfig WithTables(OptimizerConfig config, const FlatModel& model) {
   return config;
 }
 
-// Opens a session for `model`, whose values it sends or replaces.
+// Opens a session for `model`, whose values it sends, and writes to its vector. `handing` is for a
+// worker that steps itself.
 std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRole role,
                                          const OptimizerConfig& config, FlatModel& model,
-                                         const RunningMeans& means) {
+                                         const RunningMeans& means,
+                                         ParameterClient::Model handing = {}) {
   auto client = std::make_unique<ParameterClient>(ValueOrThrow(context.Connect()),
                                                   context.push_encoding(), context.pull_encoding(),
                                                   RealClock(), context.if_options_differ());
@@ -56,27 +68,42 @@ std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRo
   request.optimizer = config;
   request.memory = model.gradient_memory();
   if (model.has_one_buffer()) {
-    client->RestoreBy([&model](absl::Span<float> /*values*/) {
+    const auto restore = [&model](absl::Span<float> /*values*/) {
       model.GatherValues();
       return absl::OkStatus();
-    });
+    };
+    client->RestoreBy(restore, std::move(handing));
   }
   ThrowIfError(client->Join(request, model.values()));
   if (role == SessionRole::kWorker) model.ScatterConstants();
-  model.ScatterValues();
   return client;
+}
+
+RoundReport PushParameters(LocalTraining& local, ParameterClient& client,
+                           absl::optional<float> loss) {
+  return ValueOrThrow(local.Push(client, loss));
+}
+
+// `last` if no local steps are left over.
+RoundReport PushTheRest(LocalTraining& local, ParameterClient& client, const RoundReport& last) {
+  return local.has_steps() ? PushParameters(local, client, absl::nullopt) : last;
+}
+
+// Traces the time between two steps, in which the caller runs data, forward and backward.
+void TraceCompute(Trace* trace, absl::Time since, Step step) {
+  if (trace != nullptr) trace->Add(kTrainingRow, "compute", since, trace->Now(), step);
 }
 
 }  // namespace
 
 RemoteTraining::RemoteTraining(WorkerContext context, torch::nn::Module& model,
-                               const OptimizerConfig& config,
-                               const absl::optional<LocalSteps>& local, Overlap overlap)
+                               const Stepping& stepping, Overlap overlap)
     : context_(std::move(context)),
       module_(model),
-      model_(model, !local.has_value()),
+      model_(model, CarriedBy(stepping)),
       norms_(model, model_.layout()),
-      config_(WithTables(ConfigFor(config, local), model_)) {
+      config_(WithTables(ConfigFor(stepping), model_)) {
+  const absl::optional<LocalSteps>& local = stepping.local;
   if (local.has_value() && !model_.embeddings().empty()) {
     throw std::invalid_argument(
         "local steps average parameters, and a RemoteEmbedding has none here; train without local "
@@ -93,9 +120,19 @@ RemoteTraining::RemoteTraining(WorkerContext context, torch::nn::Module& model,
         "another push encoding");
   }
   ThrowIfError(CheckFits(config_, model_.layout()));
+  if (stepping.program != nullptr) {
+    steps_ = std::make_unique<WorkerSteps>(*stepping.program, model, model_);
+  }
   part_ = ValueOrThrow(context_.TakePart());
   client_ = JoinJob(context_, SessionRole::kWorker, config_, model_,
-                    local.has_value() ? RunningMeans() : norms_.elements());
+                    local.has_value() ? RunningMeans() : norms_.elements(),
+                    steps_ == nullptr ? ParameterClient::Model() : steps_->Handing());
+  if (steps_ == nullptr || !steps_->has_taken()) model_.ScatterValues();
+  if (steps_ != nullptr) {
+    steps_->TakeMean(client_->held());  // of the first step that it takes part in, perhaps
+    steps_->Step();
+    model_.ZeroGradients();
+  }
   EndStep(RoundReport{client_->step()});
   if (overlap == Overlap::kBackward) {
     background_ = std::make_unique<SerialExecutor>();
@@ -107,7 +144,9 @@ RemoteTraining::RemoteTraining(WorkerContext context, torch::nn::Module& model,
       background_->Run([this, offset, part] { client_->SendEarly(offset, part); });
     });
   }
-  if (local.has_value()) local_ = std::make_unique<LocalTraining>(*local, config, model, model_);
+  if (local.has_value()) {
+    local_ = std::make_unique<LocalTraining>(*local, stepping.config, model, model_);
+  }
   rows_ = std::make_shared<ClientRows>(*client_, [this] { Await(); });
   for (uint32_t table = 0; table < model_.embeddings().size(); ++table) {
     model_.embeddings()[table].module->Bind(table, rows_);
@@ -130,6 +169,7 @@ RemoteTraining::~RemoteTraining() {
 void RemoteTraining::ZeroGradients() {
   Await();
   GiveUpEarly();
+  if (steps_ != nullptr) steps_->Forget();
   model_.ZeroGradients();
   for (const NamedEmbedding& embedding : model_.embeddings()) embedding.module->ForgetGradients();
 }
@@ -160,7 +200,8 @@ void RemoteTraining::BeginStep() {
   model_.WarnOfChanges();
   if (watch_ != nullptr) watch_->Check();
   if (program_ != nullptr) changed_ = ChangedIn(*program_, config_);
-  TraceCompute();
+  if (steps_ != nullptr) steps_->CheckGroups();
+  TraceCompute(context_.trace(), computing_since_, client_->step());
 }
 
 // Only a step that succeeded gets here: after an error gradients stay, and may be pushed again.
@@ -175,6 +216,15 @@ void RemoteTraining::EndStep(const RoundReport& report) {
 }
 
 RoundReport RemoteTraining::Step(uint32_t samples, absl::optional<float> loss) {
+  if (steps_ != nullptr) {
+    if (samples != 1 && steps_->has_mean()) {
+      throw std::invalid_argument(
+          "step() got samples, and reduce() has pushed the gradients; give them to reduce()");
+    }
+    Reduce(samples, loss);
+    steps_->Step();
+    return last_report_;
+  }
   BeginStep();
   if (local_ != nullptr) {
     EndStep(TakeLocalStep(samples, loss));
@@ -186,9 +236,23 @@ RoundReport RemoteTraining::Step(uint32_t samples, absl::optional<float> loss) {
   return last_report_;
 }
 
+RoundReport RemoteTraining::Reduce(uint32_t samples, absl::optional<float> loss) {
+  if (steps_ == nullptr) {
+    throw std::logic_error(
+        "reduce() is for a RemoteOptimizer that was given an optimizer of torch::optim, with which "
+        "the worker steps; with others the server steps, and has the mean of the gradients");
+  }
+  BeginStep();
+  if (steps_->has_mean()) return last_report_;
+  const SharedFloats gradient = GatherGradients();
+  if (background_ != nullptr) background_->Drain();
+  EndStep(PushGradients(gradient, samples, loss));
+  return last_report_;
+}
+
 PendingStep RemoteTraining::StepAsync(uint32_t samples, absl::optional<float> loss) {
   std::promise<RoundReport> done;
-  if (local_ != nullptr) {
+  if (local_ != nullptr || steps_ != nullptr) {
     done.set_value(Step(samples, loss));
     return {*this, ++async_steps_, done.get_future().share()};
   }
@@ -207,18 +271,12 @@ void RemoteTraining::Await(uint64_t number) {
 }
 
 void RemoteTraining::Await() {
+  if (steps_ != nullptr) steps_->CheckWhole();
   if (!pending_.valid()) return;
   const std::shared_future<RoundReport> pending = std::move(pending_);
   pending_ = {};
   background_->Drain();
   EndStep(pending.get());
-}
-
-// Traces the time between two steps, in which the caller runs data, forward and backward.
-void RemoteTraining::TraceCompute() const {
-  Trace* const trace = context_.trace();
-  if (trace == nullptr) return;
-  trace->Add(kTrainingRow, "compute", computing_since_, trace->Now(), client_->step());
 }
 
 RoundReport RemoteTraining::PushGradients(const SharedFloats& gradient, uint32_t samples,
@@ -230,7 +288,11 @@ RoundReport RemoteTraining::PushGradients(const SharedFloats& gradient, uint32_t
   }
   const RoundReport report =
       ValueOrThrow(client_->PushPull(gradient, samples, loss, model_.values()));
-  model_.ScatterValues();
+  if (steps_ != nullptr) {
+    steps_->TakeMean(client_->held());
+  } else {
+    model_.ScatterValues();
+  }
   return report;
 }
 
@@ -253,16 +315,14 @@ SharedFloats RemoteTraining::GatherGradients() {
 RoundReport RemoteTraining::TakeLocalStep(uint32_t samples, absl::optional<float> loss) {
   // An error has left a mixture: its gradient is of no use, and the client pulls instead of
   // pushing.
-  if (!client_->held().complete()) return PushParameters(loss);
+  if (!client_->held().complete()) return PushParameters(*local_, *client_, loss);
   const double factor = client_->welcome().schedule.FactorAt(client_->step());
-  return local_->Step(samples, factor) ? PushParameters(loss) : last_report_;
-}
-
-RoundReport RemoteTraining::PushParameters(absl::optional<float> loss) {
-  return ValueOrThrow(local_->Push(*client_, loss));
+  if (!local_->Step(samples, factor)) return last_report_;
+  return PushParameters(*local_, *client_, loss);
 }
 
 torch::optim::Optimizer& RemoteTraining::ProgramOptimizer() {
+  if (steps_ != nullptr) return steps_->optimizer();
   if (local_ != nullptr) return local_->optimizer();
   if (program_ == nullptr) {
     program_ = MakeTorchOptimizer(config_, module_, !model_.embeddings().empty());
@@ -277,6 +337,7 @@ void RemoteTraining::ClipNorm(double max_norm) {
     torch::nn::utils::clip_grad_norm_(module_.parameters(), max_norm);
     return;
   }
+  if (steps_ != nullptr) return steps_->ClipNorm(max_norm);
   if (background_ != nullptr) background_->Drain();
   ThrowIfError(client_->SetClipNorm(max_norm));
 }
@@ -284,7 +345,7 @@ void RemoteTraining::ClipNorm(double max_norm) {
 void RemoteTraining::Leave() {
   Await();
   GiveUpEarly();
-  if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
+  if (local_ != nullptr) last_report_ = PushTheRest(*local_, *client_, last_report_);
   Abandon();
   ThrowIfError(client_->Leave({}));
 }
@@ -301,14 +362,19 @@ void RemoteTraining::Fail(const std::string& why) {
 void RemoteTraining::AwaitEndOfTraining() {
   Await();
   model_.CheckTensors();
-  // Pushes the remaining local steps first, because JoinJob() overwrites the model's parameters.
-  if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
+  // Pushes the remaining local steps first, because JoinJob() overwrites the model's vector.
+  if (local_ != nullptr) last_report_ = PushTheRest(*local_, *client_, last_report_);
   // Observes before it leaves, because a server without sessions would end.
   observer_ = JoinJob(context_, SessionRole::kObserver, config_, model_, {});
+  if (steps_ == nullptr) model_.ScatterValues();
   Leave();
   ThrowIfError(observer_->AwaitEnd(model_.values()));
   rows_->Use(*observer_);
-  model_.ScatterValues();
+  if (steps_ == nullptr) {
+    model_.ScatterValues();
+  } else {
+    model_.ZeroGradients();  // the server has the last mean only
+  }
 }
 
 void RemoteTraining::Report(const Results& results) {

@@ -24,17 +24,26 @@
 #include "worker/torch/local_training.h"
 #include "worker/torch/remote_step.h"
 #include "worker/torch/unwinding.h"
+#include "worker/torch/worker_steps.h"
 #include "worker/training/local_steps.h"
 #include "worker/worker_context.h"
 
 namespace sluice {
 
+// Who steps: the server with `config`; or this worker, with that and local steps, or with the
+// program's optimizer.
+struct Stepping {
+  OptimizerConfig config = {};
+  absl::optional<LocalSteps> local = absl::nullopt;
+  torch::optim::Optimizer* program = nullptr;  // null: not with that
+};
+
 // The methods are those of RemoteOptimizer (remote_optimizer.h), with the same threads and errors.
 class RemoteTraining {
  public:
-  // The model outlives it.
-  RemoteTraining(WorkerContext context, torch::nn::Module& model, const OptimizerConfig& config,
-                 const absl::optional<LocalSteps>& local, Overlap overlap);
+  // The model and the program's optimizer outlive it.
+  RemoteTraining(WorkerContext context, torch::nn::Module& model, const Stepping& stepping,
+                 Overlap overlap);
   ~RemoteTraining();
 
   RemoteTraining(const RemoteTraining&) = delete;
@@ -44,6 +53,7 @@ class RemoteTraining {
   void Attach(const std::string& type, const std::string& data);
   RoundReport Step(uint32_t samples, absl::optional<float> loss);
   PendingStep StepAsync(uint32_t samples, absl::optional<float> loss);
+  RoundReport Reduce(uint32_t samples, absl::optional<float> loss);
   void Leave();
   void AwaitEndOfTraining();
   void Abandon() {
@@ -55,15 +65,15 @@ class RemoteTraining {
   torch::optim::Optimizer& ProgramOptimizer();
   void ClipNorm(double max_norm);
 
-  // The client's, when the last step ended.
+  // Those of the client, when the last step ended.
   const Welcome& welcome() const { return welcome_; }
+  uint64_t step() const { return last_report_.step.value(); }
 
   // Waits for StepAsync(): for the call with that number, counted from 1, or for the latest.
   void Await(uint64_t number);
   void Await();
 
  private:
-  void TraceCompute() const;
   SharedFloats GatherGradients();
   void BeginStep();
   void EndStep(const RoundReport& report);
@@ -72,13 +82,13 @@ class RemoteTraining {
   RoundReport PushGradients(const SharedFloats& gradient, uint32_t samples,
                             absl::optional<float> loss);
   RoundReport TakeLocalStep(uint32_t samples, absl::optional<float> loss);
-  RoundReport PushParameters(absl::optional<float> loss);
 
   const WorkerContext context_;
   const torch::nn::Module& module_;
   FlatModel model_;
   BatchNorms norms_;
   std::unique_ptr<LocalTraining> local_;  // null without local steps
+  std::unique_ptr<WorkerSteps> steps_;    // null unless the program's optimizer steps
   RoundReport last_report_;
   Welcome welcome_;  // the client's, when the last step ended
   std::unique_ptr<ParameterClient> client_;

@@ -110,18 +110,6 @@ OptimizerOptions FromTorch(const TorchOptions& from) {
       Listed(titles, "or")));
 }
 
-// The parameters that are trained, each under the first of its names.
-std::vector<std::pair<std::string, torch::Tensor>> Trained(const torch::nn::Module& module) {
-  std::vector<std::pair<std::string, torch::Tensor>> trained;
-  absl::flat_hash_set<const void*> known;
-  for (const auto& item : module.named_parameters()) {
-    const torch::Tensor& tensor = item.value();
-    if (!tensor.requires_grad() || !known.insert(tensor.unsafeGetTensorImpl()).second) continue;
-    trained.emplace_back(item.key(), tensor);
-  }
-  return trained;
-}
-
 // ---- To torch::optim ----
 
 template <typename Ours>
@@ -177,18 +165,42 @@ OptimizerConfig ConfigOf(const TorchOptions& options) { return {FromTorch(option
 OptimizerConfig ConfigOf(const std::vector<TorchGroup>& groups, const TorchOptions& defaults,
                          const torch::nn::Module& module) {
   OptimizerConfig config = ConfigOf(defaults);
-  const auto trained = Trained(module);
-  absl::flat_hash_map<const void*, std::string> ungrouped;
-  for (const auto& [name, tensor] : trained) ungrouped[tensor.unsafeGetTensorImpl()] = name;
-  for (const TorchGroup& from : groups) {
+  std::vector<std::vector<std::string>> names = NamesIn(groups, module);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const TorchGroup& from = groups[i];
     OptimizerGroup group;
+    group.parameters = std::move(names[i]);
     group.options = from.has_options() ? FromTorch(from.options()) : config.options;
     // torch::optim::Adagrad has one for all groups: the defaults'.
     if (auto* const adagrad = std::get_if<AdagradOptions>(&group.options)) {
       const auto* const all = std::get_if<AdagradOptions>(&config.options);
       if (all != nullptr) adagrad->initial_accumulator_value = all->initial_accumulator_value;
     }
-    for (const torch::Tensor& tensor : from.params()) {
+    if (!group.parameters.empty()) config.groups.push_back(std::move(group));
+  }
+  return config;
+}
+
+std::vector<std::pair<std::string, torch::Tensor>> Trained(const torch::nn::Module& module) {
+  std::vector<std::pair<std::string, torch::Tensor>> trained;
+  absl::flat_hash_set<const void*> known;
+  for (const auto& item : module.named_parameters()) {
+    const torch::Tensor& tensor = item.value();
+    if (!tensor.requires_grad() || !known.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    trained.emplace_back(item.key(), tensor);
+  }
+  return trained;
+}
+
+std::vector<std::vector<std::string>> NamesIn(const std::vector<TorchGroup>& groups,
+                                              const torch::nn::Module& module) {
+  const auto trained = Trained(module);
+  absl::flat_hash_map<const void*, std::string> ungrouped;
+  for (const auto& [name, tensor] : trained) ungrouped[tensor.unsafeGetTensorImpl()] = name;
+  std::vector<std::vector<std::string>> names;
+  for (const TorchGroup& group : groups) {
+    names.emplace_back();
+    for (const torch::Tensor& tensor : group.params()) {
       if (!tensor.requires_grad()) continue;
       const auto found = ungrouped.find(tensor.unsafeGetTensorImpl());
       if (found == ungrouped.end()) {
@@ -196,15 +208,14 @@ OptimizerConfig ConfigOf(const std::vector<TorchGroup>& groups, const TorchOptio
             "a parameter group holds a tensor that is in another group, or none of the model's "
             "parameters");
       }
-      group.parameters.push_back(found->second);
+      names.back().push_back(found->second);
       ungrouped.erase(found);
     }
-    if (!group.parameters.empty()) config.groups.push_back(std::move(group));
   }
   const auto left = std::find_if(trained.begin(), trained.end(), [&](const auto& item) {
     return ungrouped.contains(item.second.unsafeGetTensorImpl());
   });
-  if (left == trained.end()) return config;
+  if (left == trained.end()) return names;
   throw std::invalid_argument(absl::StrCat(
       "parameter \"", left->first,
       "\" is in no parameter group, so that it would never change; add it to one, or freeze it"));

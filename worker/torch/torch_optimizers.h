@@ -8,6 +8,8 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/protocol/optimizer_config.h"
@@ -25,6 +27,14 @@ OptimizerConfig ConfigOf(const torch::optim::OptimizerOptions& options);
 OptimizerConfig ConfigOf(const std::vector<torch::optim::OptimizerParamGroup>& groups,
                          const torch::optim::OptimizerOptions& defaults,
                          const torch::nn::Module& module);
+
+// The parameters of `module` that require a gradient, each under the first of its names.
+std::vector<std::pair<std::string, torch::Tensor>> Trained(const torch::nn::Module& module);
+
+// The names of the parameters in each of `groups`, without those that are frozen. Throws
+// std::invalid_argument as above.
+std::vector<std::vector<std::string>> NamesIn(
+    const std::vector<torch::optim::OptimizerParamGroup>& groups, const torch::nn::Module& module);
 
 // Whether torch::optim has this optimizer. It lacks LAMB and averaging.
 bool HasTorchOptimizer(const OptimizerOptions& options);

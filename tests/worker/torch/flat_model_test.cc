@@ -104,7 +104,7 @@ TEST_F(FlatModelTest, KeepsTheValuesOfTheModule) {
 TEST_F(FlatModelTest, DoesNotDependOnTheDefaultTypeOfTorch) {
   const auto w = module_.Parameter("w", Tensor({1, 2}));
   torch::set_default_dtype(c10::scalarTypeToTypeMeta(torch::kFloat64));
-  FlatModel model(module_, /*pushes_gradients=*/false);
+  FlatModel model(module_, FlatModel::Carries::kValues);
   const bool is_view = w.data_ptr() == model.values().data();
   torch::set_default_dtype(c10::scalarTypeToTypeMeta(torch::kFloat32));
   EXPECT_TRUE(is_view);
@@ -467,7 +467,7 @@ TEST_P(FlatModelElementTypeTest, OneBufferCarriesGradientsAndValuesInTurn) {
 TEST_P(FlatModelElementTypeTest, HasTwoBuffersIfParametersArePushed) {
   Parts module;
   module.Parameter("w", Tensor({1, 2}).to(GetParam().torch));
-  FlatModel model(module, /*pushes_gradients=*/false);
+  FlatModel model(module, FlatModel::Carries::kValues);
   EXPECT_FALSE(model.has_one_buffer());
   EXPECT_THAT(model.values(), ElementsAre(1, 2));
   EXPECT_THAT(model.GatherGradients().values, ElementsAre(0, 0));
