@@ -167,4 +167,9 @@ PullId Replica::Pull(const PullRequest& request, PullCallback done) {
   return PullId();
 }
 
+void Replica::CopyStripe(SessionId session, StripeCopyCallback done) {
+  const absl::Status open = calls_.CheckOpen(session);
+  open.ok() ? tasks_.CopyStripe(std::move(done)) : done(open);
+}
+
 }  // namespace sluice

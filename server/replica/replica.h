@@ -80,6 +80,9 @@ class Replica final : public ParameterStore {
   PullId Pull(const PullRequest& request, PullCallback done) override;
   bool CancelPull(PullId id) override { return calls_.CancelPull(id); }
 
+  // For a worker with that session. See ReplicaTasks::CopyStripe(), and WorkerCalls::CheckOpen().
+  void CopyStripe(SessionId session, StripeCopyCallback done);
+
   bool is_striped() const override { return true; }
   std::string NameOf(SessionId /*session*/) const override { return ""; }
 

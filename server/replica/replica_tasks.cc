@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error.h"
 
 namespace sluice {
 namespace {
@@ -23,6 +24,10 @@ ReplicaTasks::ReplicaTasks(ServerStripe& stripe, ArrivedPushes& arrived, ReportL
       files_(files) {}
 
 void ReplicaTasks::Drain() {
+  arithmetic_.Run([this] {
+    drained_ = true;
+    GiveCopies();
+  });
   arithmetic_.Drain();
   files_.Drain();
   stripe_.SetJournal(nullptr);
@@ -50,6 +55,7 @@ void ReplicaTasks::Do(const AddPush& command) {
 void ReplicaTasks::Do(const StepOrder& order) {
   arithmetic_.Run([this, order] {
     if (order.kind != StepOrder::Kind::kDigest) made_ = order.kind == StepOrder::Kind::kMake;
+    writes_ = writes_ || made_ || order.kind == StepOrder::Kind::kCopy;
     report_(stripe_.Carry(order));
   });
 }
@@ -61,7 +67,32 @@ void ReplicaTasks::Do(const PublishStep& /*command*/) {
     JournalStep(step);
     stripe_.EndStep();
     if (storage_ == nullptr) stripe_.ForgetRemovals(step);
+    writes_ = false;
+    GiveCopies();
   });
+}
+
+// ---- Copies ----
+
+void ReplicaTasks::CopyStripe(StripeCopyCallback done) {
+  arithmetic_.Run([this, done = std::move(done)] {
+    copies_.push_back(done);
+    GiveCopies();
+  });
+}
+
+void ReplicaTasks::GiveCopies() {
+  if (copies_.empty() || (writes_ && !drained_)) return;
+  const auto copied = Copied();
+  for (const StripeCopyCallback& done : std::exchange(copies_, {})) done(copied);
+}
+
+absl::StatusOr<std::shared_ptr<const StripeCheckpoint>> ReplicaTasks::Copied() {
+  if (drained_) return absl::UnavailableError("this server ends");
+  if (stripe_.latest() == nullptr) {
+    return MakeError(Reason::kNotInitialized, "the stripe of this server has no parameters yet");
+  }
+  return std::make_shared<const StripeCheckpoint>(stripe_.Copy());
 }
 
 // A reader needs one pass over a tensor, less than a step does.

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,6 +24,7 @@
 #include "server/replica/stripe_storage.h"
 #include "server/replica/worker_calls.h"
 #include "server/state/step_journal.h"
+#include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
 
@@ -35,6 +37,11 @@ class ReplicaTasks {
                StripeStorage* storage, Executor& arithmetic, Executor& files);
   // Waits for the tasks, and ends the journal. No command may come any more.
   void Drain();
+
+  // Copies the stripe as the latest step has left it. While a step is written, it waits until that
+  // is published. NOT_INITIALIZED before there are parameters; UNAVAILABLE from Drain() on. Any
+  // thread may call it.
+  void CopyStripe(StripeCopyCallback done);
 
   void Do(const OpenModel& command, StripePlace place);
   void Do(const LoadCheckpoint& command);
@@ -52,6 +59,8 @@ class ReplicaTasks {
   absl::StatusOr<Step> Load(const LoadCheckpoint& command);
   absl::Status LoadSum(const ReplayStep& command);
   void JournalStep(Step step);
+  absl::StatusOr<std::shared_ptr<const StripeCheckpoint>> Copied();
+  void GiveCopies();
   void Save(const TakeCheckpoint& command, const StripeCheckpoint& checkpoint,
             const absl::Status& replayed);
 
@@ -68,6 +77,9 @@ class ReplicaTasks {
   bool made_ = false;                     // the latest order of the step is kMake
   absl::optional<uint64_t> expected_;     // the checksum of a step that is made again
   absl::Status replayed_;                 // why steps could not be made again, or OK
+  bool writes_ = false;                   // a step, which is not published yet
+  bool drained_ = false;
+  std::vector<StripeCopyCallback> copies_;  // that wait until no step is written
 };
 
 }  // namespace sluice

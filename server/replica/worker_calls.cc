@@ -332,6 +332,16 @@ void WorkerCalls::EndSessions(absl::FunctionRef<bool(const Sessions::value_type&
   }
 }
 
+absl::Status WorkerCalls::CheckOpen(SessionId session) const {
+  absl::MutexLock lock(&mu_);
+  const absl::Status over = ended_.WhyOver(session);
+  if (!over.ok()) return over;
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end() && found->second.open) return absl::OkStatus();
+  return MakeError(Reason::kUnknownSession,
+                   absl::StrCat("session ", session.value(), " is not open here; join again"));
+}
+
 template <typename Name>
 absl::Status WorkerCalls::WhyNever(const Name& name) const {
   const absl::Status over = ended_.WhyOver(name.session);

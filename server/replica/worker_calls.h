@@ -83,6 +83,9 @@ class WorkerCalls {
   PullId Pull(const PullName& name, PullCallback done) ABSL_LOCKS_EXCLUDED(mu_);
   bool CancelPull(PullId id) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // UNKNOWN_SESSION unless the log has opened the session, and not ended it.
+  absl::Status CheckOpen(SessionId session) const ABSL_LOCKS_EXCLUDED(mu_);
+
   // ---- The log
 
   void Do(const OpenSession& command) ABSL_LOCKS_EXCLUDED(mu_);
@@ -158,7 +161,7 @@ class WorkerCalls {
   ServerStripe& stripe_;
   ArrivedPushes& arrived_;
   const ReportListener report_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   Sessions sessions_ ABSL_GUARDED_BY(mu_);  // the open ones, and those of calls that wait
   EndedSessions ended_ ABSL_GUARDED_BY(mu_);
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;

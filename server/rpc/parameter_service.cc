@@ -160,6 +160,27 @@ class GrpcStripeService : public RawParameterServer {
   SessionResources resources_{transforms_, store_};
 };
 
+// Those of a server that is not the leader.
+class GrpcReplicaService final : public GrpcStripeService {
+ public:
+  GrpcReplicaService(TransformRegistry transforms, std::string first_server, Replica& replica)
+      : GrpcStripeService(std::move(transforms), std::move(first_server), replica),
+        replica_(replica) {}
+
+  grpc::ServerWriteReactor<Bytes>* PullSlots(Context* context, const Bytes* bytes) override {
+    const auto request = Decode<v1::PullSlotsRequest>(*bytes);
+    if (!request.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(request.status());
+    return ServePullSlots(*context, slots_, replica_,
+                          [this, session = SessionId(request->session())](StripeCopyCallback done) {
+                            replica_.CopyStripe(session, std::move(done));
+                          });
+  }
+
+ private:
+  Replica& replica_;
+  SlotCopies slots_;
+};
+
 // Those of the leader, or of the only server.
 class GrpcParameterService final : public GrpcStripeService {
  public:
@@ -267,7 +288,11 @@ class GrpcParameterService final : public GrpcStripeService {
     using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
     const auto request = Decode<v1::PullSlotsRequest>(*bytes);
     if (!request.ok()) return new Refused(request.status());
-    return ServePullSlots(*context, *request, slots_, shard_);
+    const absl::Status open = shard_.Heartbeat(SessionId(request->session())).status();
+    if (!open.ok()) return new Refused(open);
+    return ServePullSlots(*context, slots_, shard_.store(), [this](StripeCopyCallback done) {
+      shard_.durability().CopyStripe(std::move(done));
+    });
   }
 
   grpc::ServerUnaryReactor* AllGather(CallbackServerContext* context, const grpc::ByteBuffer* bytes,
@@ -356,7 +381,7 @@ std::unique_ptr<grpc::Service> MakeGrpcParameterService(const ModelServiceOption
 std::unique_ptr<grpc::Service> MakeGrpcStripeService(TransformRegistry transforms,
                                                      std::string first_server, Replica& replica) {
   auto service =
-      std::make_unique<GrpcStripeService>(std::move(transforms), std::move(first_server), replica);
+      std::make_unique<GrpcReplicaService>(std::move(transforms), std::move(first_server), replica);
   SessionResources* const resources = &service->resources();
   // An observer joins at the leader, so no connection here is the one of its Join.
   replica.Listen({[resources](const OpenSession& open) {

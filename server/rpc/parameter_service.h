@@ -22,9 +22,9 @@ std::unique_ptr<grpc::Service> MakeGrpcParameterService(const ModelServiceOption
                                                         const ModelParts& model);
 
 // The same for a server that is not the leader: InitializeParams, PushGradients, PullParams,
-// PullRows and the lanes. The other calls get NOT_FIRST_SERVER, which names `first_server`, an
-// address. The service listens to the sessions of `replica`, which outlives it and executes its
-// first command later.
+// PullRows, PullSlots and the lanes. The other calls get NOT_FIRST_SERVER, which names
+// `first_server`, an address. The service listens to the sessions of `replica`, which outlives it
+// and executes its first command later.
 std::unique_ptr<grpc::Service> MakeGrpcStripeService(TransformRegistry transforms,
                                                      std::string first_server, Replica& replica);
 

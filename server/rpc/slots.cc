@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/error.h"
 #include "common/encoding/checksum.h"
 #include "common/wire/deadline.h"
-#include "common/wire/refused_stream.h"
 #include "common/wire/status.h"
 #include "server/rpc/byte_stream.h"
+#include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 namespace {
@@ -32,10 +31,12 @@ constexpr double kSlowest = 1e6;  // bytes in a second
 class PullSlotsStream final : public ByteStream,
                               public std::enable_shared_from_this<PullSlotsStream> {
  public:
-  PullSlotsStream(grpc::CallbackServerContext& context, SlotCopies& copies, Shard& shard)
-      : ByteStream(shard.store().wire_bytes()),
+  PullSlotsStream(grpc::CallbackServerContext& context, SlotCopies& copies, ParameterStore& store,
+                  CopyStripe copy)
+      : ByteStream(store.wire_bytes()),
         copies_(copies),
-        shard_(shard),
+        store_(store),
+        copy_(std::move(copy)),
         context_(&context) {}
 
   // The call may end on another thread before this returns.
@@ -67,38 +68,36 @@ class PullSlotsStream final : public ByteStream,
   }
 
   void Copy() {
-    const std::shared_ptr<const Snapshot> latest = shard_.store().stripe().latest();
+    const std::shared_ptr<const Snapshot> latest = store_.stripe().latest();
     const SlotCopies::Copy there = latest == nullptr ? nullptr : copies_.Of(latest->step);
     if (there != nullptr) return SendLater(there);
     if (copies_.alive() >= kMostCopies) {
       return Refuse(absl::StrCat("callers still read the slots of ", kMostCopies, " steps"));
     }
-    shard_.durability().TakeCheckpoint(
-        [self = shared_from_this()](
-            const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
-          if (!taken.ok()) return self->Finish(ToGrpcStatus(taken.status()));
-          // Training waits for this thread.
-          self->shard_.store().executors().summaries->Run([self, taken = *taken] {
-            auto copy = std::make_shared<CopiedSlots>();
-            copy->taken = taken;
-            for (const SlotCheckpoint& slot : taken->slots) {
-              copy->checksums.push_back(Checksum(BytesOf(slot)));
-            }
-            self->copies_.Add(copy);
-            self->SendSlots(copy);
-          });
-        });
+    copy_([self = shared_from_this()](
+              const absl::StatusOr<std::shared_ptr<const StripeCheckpoint>>& taken) {
+      if (!taken.ok()) return self->Finish(ToGrpcStatus(taken.status()));
+      // Training waits for this thread.
+      self->store_.executors().summaries->Run([self, taken = *taken] {
+        auto copy = std::make_shared<CopiedSlots>();
+        copy->taken = taken;
+        for (const SlotCheckpoint& slot : taken->slots) {
+          copy->checksums.push_back(Checksum(BytesOf(slot)));
+        }
+        self->copies_.Add(copy);
+        self->SendSlots(copy);
+      });
+    });
   }
 
   // Not in this thread, which may be that of the call whose turn was before.
   void SendLater(const SlotCopies::Copy& copy) {
-    shard_.store().executors().summaries->Run(
-        [self = shared_from_this(), copy] { self->SendSlots(copy); });
+    store_.executors().summaries->Run([self = shared_from_this(), copy] { self->SendSlots(copy); });
   }
 
   void SendSlots(const SlotCopies::Copy& copy) {
     v1::PullSlotsResponse first;
-    first.set_step(copy->taken->step.value());
+    first.set_step(copy->taken->parameters->step.value());
     first.set_optimizer_steps(copy->taken->optimizer_steps);
     *first.mutable_checksums() = {copy->checksums.begin(), copy->checksums.end()};
     std::vector<absl::string_view> slots;
@@ -124,7 +123,8 @@ class PullSlotsStream final : public ByteStream,
   }
 
   SlotCopies& copies_;
-  Shard& shard_;
+  ParameterStore& store_;
+  const CopyStripe copy_;
   absl::Mutex mu_;
   grpc::CallbackServerContext* context_ ABSL_GUARDED_BY(mu_);  // null when the call is done
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);
@@ -137,7 +137,7 @@ SlotCopies::Copy SlotCopies::Of(Step step) const {
   absl::MutexLock lock(&mu_);
   for (const auto& copy : copies_) {
     Copy alive = copy.lock();
-    if (alive != nullptr && alive->taken->step == step) return alive;
+    if (alive != nullptr && alive->taken->parameters->step == step) return alive;
   }
   return nullptr;
 }
@@ -157,20 +157,9 @@ size_t SlotCopies::alive() const {
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullSlots(grpc::CallbackServerContext& context,
-                                                           const v1::PullSlotsRequest& request,
-                                                           SlotCopies& copies, Shard& shard) {
-  using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
-  const absl::Status open = shard.Heartbeat(SessionId(request.session())).status();
-  if (!open.ok()) return new Refused(open);
-  const uint32_t servers = shard.Describe().servers;
-  if (servers > 1) {
-    return new Refused(
-        MakeError(Reason::kBadArgument,
-                  absl::StrCat("the state of the optimizer lies on ", servers,
-                               " servers, and can be brought ",
-                               "from one; let the servers save it (--checkpoint-dir)")));
-  }
-  const auto stream = std::make_shared<PullSlotsStream>(context, copies, shard);
+                                                           SlotCopies& copies,
+                                                           ParameterStore& store, CopyStripe copy) {
+  const auto stream = std::make_shared<PullSlotsStream>(context, copies, store, std::move(copy));
   stream->Start();
   return stream.get();
 }

@@ -7,20 +7,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "server/replica/parameter_store.h"
 #include "server/rpc/turns.h"
-#include "server/shard/shard.h"
-#include "sluice/v1/parameter_server.pb.h"
+#include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
 
 // The slots of a step, copied.
 struct CopiedSlots {
-  std::shared_ptr<const ShardCheckpoint> taken;
+  std::shared_ptr<const StripeCheckpoint> taken;
   std::vector<uint64_t> checksums;  // XXH3-64, of each slot
 };
 
@@ -42,13 +43,14 @@ class SlotCopies {
   std::vector<std::weak_ptr<const CopiedSlots>> copies_ ABSL_GUARDED_BY(mu_);
 };
 
-// Copies the slots, as for a checkpoint, and sends them. A caller who reads slowly is cut off, with
-// CANCELLED: after 60 s and the time that 1 MB/s takes. RESOURCE_EXHAUSTED without a reason if
-// calls still send the copies of four other steps, or 128 wait; call again later. Other errors are
-// those of the RPC. All outlive the call.
+// Copies the slots of the store's stripe by `copy`, and sends them. A caller who reads slowly is
+// cut off, with CANCELLED: after 60 s and the time that 1 MB/s takes. RESOURCE_EXHAUSTED without a
+// reason if calls still send the copies of four other steps, or 128 wait; call again later. Other
+// errors are those of `copy`. All outlive the call.
+using CopyStripe = std::function<void(StripeCopyCallback)>;
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullSlots(grpc::CallbackServerContext& context,
-                                                           const v1::PullSlotsRequest& request,
-                                                           SlotCopies& copies, Shard& shard);
+                                                           SlotCopies& copies,
+                                                           ParameterStore& store, CopyStripe copy);
 
 }  // namespace sluice
 

@@ -36,15 +36,24 @@ class CheckpointRequests {
   // Requests the next checkpoint. There are parameters.
   void Add(CheckpointCallback taken) { next_.push_back(std::move(taken)); }
   void AddPeriodic() { next_.push_back(periodic_); }
+  // Requests this server's part of one, which is not saved: the other servers save none.
+  void AddCopy(CheckpointCallback taken) { copies_.push_back(std::move(taken)); }
 
-  bool any() const { return !next_.empty(); }
-  // Removes and returns the requests for the next checkpoint.
-  std::vector<CheckpointCallback> TakeAll() { return std::exchange(next_, {}); }
+  bool any() const { return saves() || !copies_.empty(); }
+  bool saves() const { return !next_.empty(); }
+  // Removes and returns the requests for the next checkpoint, and for copies.
+  std::vector<CheckpointCallback> TakeAll() {
+    std::vector<CheckpointCallback> all = std::exchange(next_, {});
+    for (CheckpointCallback& taken : copies_) all.push_back(std::move(taken));
+    copies_.clear();
+    return all;
+  }
 
  private:
   uint64_t steps_ = 0;
   CheckpointCallback periodic_;
   std::vector<CheckpointCallback> next_;
+  std::vector<CheckpointCallback> copies_;
 };
 
 }  // namespace sluice

@@ -127,14 +127,15 @@ void DurabilityCalls::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) 
   steps_.KeepRemovedRows();
 }
 
-void DurabilityCalls::TakeCheckpoint(CheckpointCallback taken) {
+void DurabilityCalls::Request(CheckpointCallback taken,
+                              void (CheckpointRequests::*add)(CheckpointCallback)) {
   absl::Status wanted;
   {
     absl::MutexLock lock(&job_.mu);
     wanted = job_.CheckRecovery(Recovery::kSaves);
     if (wanted.ok()) wanted = job_.others.why_stopped();
     if (wanted.ok()) wanted = job_.parts.lifecycle.CheckInitialized();
-    if (wanted.ok()) job_.checkpoints.Add(taken);
+    if (wanted.ok()) (job_.checkpoints.*add)(taken);
   }
   if (!wanted.ok()) {
     taken(wanted);

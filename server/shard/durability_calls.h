@@ -76,7 +76,13 @@ class DurabilityCalls {
   // Takes a checkpoint of the initial parameters and, unless `steps` is 0, every `steps` steps.
   void TakeCheckpoints(uint64_t steps, CheckpointCallback taken) ABSL_LOCKS_EXCLUDED(job_.mu);
   // Takes one when no step is being applied, perhaps at once.
-  void TakeCheckpoint(CheckpointCallback taken) ABSL_LOCKS_EXCLUDED(job_.mu);
+  void TakeCheckpoint(CheckpointCallback taken) ABSL_LOCKS_EXCLUDED(job_.mu) {
+    Request(std::move(taken), &CheckpointRequests::Add);
+  }
+  // The same for what nobody saves: this server's stripe, without those of the others.
+  void CopyStripe(CheckpointCallback taken) ABSL_LOCKS_EXCLUDED(job_.mu) {
+    Request(std::move(taken), &CheckpointRequests::AddCopy);
+  }
   // Tells the other servers which checkpoints are whole.
   void KeepCheckpoints(std::vector<CheckpointKey> keep) ABSL_LOCKS_EXCLUDED(job_.mu);
 
@@ -90,6 +96,9 @@ class DurabilityCalls {
   void WhenEndIsSaved(std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(job_.mu);
 
  private:
+  void Request(CheckpointCallback taken, void (CheckpointRequests::*add)(CheckpointCallback))
+      ABSL_LOCKS_EXCLUDED(job_.mu);
+
   const ShardOptions& options_;
   JobState& job_;
   ServerStripe& stripe_;

@@ -256,8 +256,10 @@ void StepLoop::MakeCheckpoint(const NextAction& action) {
   {
     absl::MutexLock lock(&job_.mu);
     *checkpoint = job_.parts.history.Checkpoint();
-    checkpoint->elsewhere = job_.others_checkpoints.Take(
-        {checkpoint->job_id, checkpoint->incarnations.current(), checkpoint->step});
+    if (job_.checkpoints.saves() || action.saves_end) {
+      checkpoint->elsewhere = job_.others_checkpoints.Take(
+          {checkpoint->job_id, checkpoint->incarnations.current(), checkpoint->step});
+    }
     callbacks = job_.checkpoints.TakeAll();
     if (action.saves_end) callbacks.push_back(save_end_);
   }

@@ -5,10 +5,12 @@
 #define SLUICE_SERVER_STATE_STRIPE_CHECKPOINT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/checkpoint/checkpoint_contents.h"
 #include "common/checkpoint/saved_rows.h"
 #include "common/checkpoint/stripe_place.h"
@@ -34,6 +36,10 @@ struct StripeCheckpoint {
   std::vector<RowSlots> row_slots = {};  // of each table
   uint64_t row_steps = 0;                // RowTables::optimizer_steps()
 };
+
+// Gets an immutable copy, or the error. Called outside all locks.
+using StripeCopyCallback =
+    std::function<void(absl::StatusOr<std::shared_ptr<const StripeCheckpoint>>)>;
 
 }  // namespace sluice
 

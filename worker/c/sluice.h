@@ -496,8 +496,8 @@ typedef struct {
 /* Begins to bring what the server's optimizer remembers of each element, of its latest step: for a
  * program that saves the optimizer's state itself. Rows of tables are not in it. sluice_wait()
  * waits.
- *   SLUICE_INVALID_ARGUMENT  several servers have parts of it
- *   SLUICE_UNIMPLEMENTED     the server is too old */
+ *   SLUICE_DEADLINE_EXCEEDED  several servers have parts of it, and make steps too fast; not in
+ * sync SLUICE_UNIMPLEMENTED      the server is too old */
 SLUICE_API sluice_code sluice_pull_slots(sluice_client* client);
 
 /* Writes `count` of the slots that were brought to `slots`, and how many steps the optimizer has

@@ -156,8 +156,9 @@ class ParameterClient {
   RowCounts row_counts() const { return rows_.counts(); }
 
   // Returns what the server's optimizer remembers, of its latest step: no less than this worker's,
-  // in sync the same. Joins again as PushPull() does. BAD_ARGUMENT with several servers;
-  // UNIMPLEMENTED if the server is too old; FAILED_PRECONDITION after Leave().
+  // in sync the same. Joins again as PushPull() does. DEADLINE_EXCEEDED if several servers make
+  // steps too fast, which cannot be in sync; UNIMPLEMENTED if the server is too old;
+  // FAILED_PRECONDITION after Leave().
   absl::StatusOr<PulledSlots> PullSlots();
 
   // Adds an attachment to the next push that begins. BAD_ARGUMENT if that push has too many.

@@ -204,8 +204,8 @@ class ServerConnection {
   }
 
   // Returns the slots of the server's optimizer, of the latest step of a model of so many elements.
-  // BAD_ARGUMENT if several servers have parts of them; CORRUPT_CHUNK if they were damaged on their
-  // way.
+  // CORRUPT_CHUNK if they were damaged on their way; DEADLINE_EXCEEDED if several servers, which
+  // have parts of them, make steps too fast.
   virtual absl::StatusOr<PulledSlots> PullSlots(SessionId /*session*/, uint64_t /*elements*/) {
     return absl::UnimplementedError("this connection carries no slots");
   }

@@ -1,6 +1,7 @@
 #include "worker/connection/striped_calls.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -48,6 +49,44 @@ absl::Status NamedError(uint32_t server, const std::vector<std::string>& servers
     named.SetPayload(type, payload);
   });
   return named;
+}
+
+// ---- Slots ----
+
+namespace {
+
+// Writes a server's part of each slot to the slots of the vector.
+void Scatter(const PulledSlots& part, const Stripes& stripes, uint32_t stripe, float* slots) {
+  const char* from = part.bytes.data();
+  for (size_t slot = 0; slot < part.names.size(); ++slot) {
+    const StripeSpan<float> to(stripes, stripe, 0, {slots + slot * stripes.size(), stripes.size()});
+    to.ForEachPiece(0, to.size(), [&from](absl::Span<float> piece) {
+      std::memcpy(piece.data(), from, piece.size() * sizeof(float));
+      from += piece.size() * sizeof(float);
+    });
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<absl::optional<PulledSlots>> JoinSlots(
+    const std::vector<absl::StatusOr<PulledSlots>>& parts, const StripedCallOptions& options) {
+  bool is_one_step = true;
+  for (uint32_t stripe = 0; stripe < parts.size(); ++stripe) {
+    const absl::Status& status = parts[stripe].status();
+    if (!status.ok()) return stripe == 0 ? status : NamedError(stripe, options.servers, status);
+    is_one_step = is_one_step && parts[stripe]->step == parts[0]->step;
+    const bool is_empty = options.stripes.SizeOf(stripe) == 0;  // and has no slots
+    if (is_empty || parts[stripe]->names == parts[0]->names) continue;
+    return absl::InternalError(absl::StrCat("server ", stripe, " has other slots than server 0"));
+  }
+  if (!is_one_step) return absl::optional<PulledSlots>();
+  PulledSlots joined = {parts[0]->step, parts[0]->optimizer_steps, parts[0]->names};
+  joined.bytes.resize(joined.names.size() * options.stripes.size() * sizeof(float));
+  for (uint32_t stripe = 0; stripe < parts.size(); ++stripe) {
+    Scatter(*parts[stripe], options.stripes, stripe, reinterpret_cast<float*>(joined.bytes.data()));
+  }
+  return absl::optional<PulledSlots>(std::move(joined));
 }
 
 // ---- Push ----

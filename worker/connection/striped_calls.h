@@ -61,6 +61,11 @@ struct RowPlaces {
 std::unique_ptr<PendingPull> JoinRowPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
                                           RowPlaces places, const StripedCallOptions& options);
 
+// The slots of the whole vector. Nothing if the servers' slots are not of one step; the leader's
+// error, or another's; INTERNAL if their names differ.
+absl::StatusOr<absl::optional<PulledSlots>> JoinSlots(
+    const std::vector<absl::StatusOr<PulledSlots>>& parts, const StripedCallOptions& options);
+
 // Send() returns the leader's outcome, and ends the other calls then.
 std::unique_ptr<PendingOffer> JoinOffers(std::vector<std::unique_ptr<PendingOffer>> offers,
                                          const StripedCallOptions& options);

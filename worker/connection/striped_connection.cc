@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/executor_pool.h"
 #include "common/tensor/stripes.h"
 #include "worker/connection/failed_calls.h"
@@ -12,6 +13,9 @@
 
 namespace sluice {
 namespace {
+
+// So often their slots may be of different steps.
+constexpr int kMostPullsOfSlots = 30;
 
 class StripedConnection final : public ServerConnection {
  public:
@@ -101,9 +105,25 @@ class StripedConnection final : public ServerConnection {
     return servers_.first().OfferState(session, bytes);
   }
 
-  // The first server refuses it.
+  // Each server copies them between two steps. So in sync they are of one step: that of this
+  // worker.
   absl::StatusOr<PulledSlots> PullSlots(SessionId session, uint64_t elements) override {
-    return servers_.first().PullSlots(session, elements);
+    if (servers_.count() == 1) return servers_.first().PullSlots(session, elements);
+    absl::Status connected = servers_.CheckConnected();
+    if (!connected.ok()) return connected;
+    for (int pulls = 0; pulls < kMostPullsOfSlots; ++pulls) {
+      std::vector<absl::StatusOr<PulledSlots>> parts(servers_.count());
+      AtOnce(*pull_threads_, [&](ServerConnection& server, uint32_t stripe) {
+        parts[stripe] = server.PullSlots(session, stripes_.SizeOf(stripe));
+      });
+      auto joined = JoinSlots(parts, OptionsWith(nullptr));
+      if (!joined.ok()) return joined.status();
+      if (joined->has_value()) return **std::move(joined);
+    }
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the servers make steps so fast that their parts of the optimizer's state were ",
+        "of different ones ", kMostPullsOfSlots, " times; pull it when fewer workers ",
+        "train, or let the servers save it (--checkpoint-dir)"));
   }
 
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,

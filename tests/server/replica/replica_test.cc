@@ -494,6 +494,45 @@ TEST_F(ReplicaTest, KeepsTheStreamsOfOtherSessions) {
   EXPECT_THAT(answers_, ElementsAre(ElementsAre(1, 2)));
 }
 
+// What a worker with that session gets.
+using Copy = absl::StatusOr<std::shared_ptr<const StripeCheckpoint>>;
+
+TEST_F(ReplicaTest, CopiesItsStripeBetweenTwoSteps) {
+  Copy copy = nullptr;
+  const auto take = [&](SessionId session) {
+    copy = Copy(nullptr);
+    replica_.CopyStripe(session, [&copy](Copy taken) { copy = std::move(taken); });
+  };
+  take(SessionId(1));
+  EXPECT_THAT(copy, IsError(Reason::kUnknownSession, HasSubstr("session 1 is not open here")));
+  replica_.Execute(OpenSession{SessionId(1)});
+  take(SessionId(1));
+  EXPECT_THAT(copy, IsError(Reason::kNotInitialized, HasSubstr("has no parameters yet")));
+  PublishFirst({5, 6});
+  take(SessionId(1));
+  ASSERT_THAT(copy, IsOk());
+  EXPECT_EQ((*copy)->parameters->step, Step(0));
+
+  Add({1, 2}, /*last=*/true);
+  StepOrder prepare;
+  prepare.kind = StepOrder::Kind::kPrepare;
+  prepare.optimizer.divisor = 1;
+  prepare.optimizer.learning_rates = {1};
+  replica_.Execute(prepare);
+  take(SessionId(1));
+  ASSERT_THAT(copy, IsOk());
+  EXPECT_EQ((*copy)->parameters->step, Step(0));
+  StepOrder make;
+  make.kind = StepOrder::Kind::kMake;
+  replica_.Execute(make);
+  take(SessionId(1));
+  ASSERT_THAT(copy, IsOk());
+  EXPECT_EQ(*copy, nullptr);  // the step is written, and not published
+  replica_.Execute(PublishStep());
+  EXPECT_EQ((*copy)->parameters->step, Step(1));
+  EXPECT_EQ((*copy)->optimizer_steps, 1u);
+}
+
 TEST_F(ReplicaTest, SavesItsStateForACheckpointAndReportsTheChecksum) {
   PublishFirst({1, 2});
   MakeStep({1, 1});

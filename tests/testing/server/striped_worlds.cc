@@ -141,6 +141,9 @@ class PartConnection final : public ServerConnection {
     return std::make_unique<PartPush>(connection_->StartPush(own, elements, batch, rows), role_,
                                       header.attempt);
   }
+  absl::StatusOr<PulledSlots> PullSlots(SessionId, uint64_t elements) override {
+    return connection_->PullSlots(session_, elements);
+  }
   void UsePullEncoding(const Encoding& encoding) override {
     connection_->UsePullEncoding(encoding);
   }

@@ -17,6 +17,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
@@ -109,6 +110,40 @@ TEST_P(StripedClientTest, AFollowerSeesWholeSteps) {
   ASSERT_THAT(worker.PushPull(Share(Random(1000, 2)), 1, 0.5F, absl::MakeSpan(parameters)), IsOk());
   ASSERT_THAT(follower.Next(1, absl::MakeSpan(followed)), IsOk());
   EXPECT_TRUE(followed == parameters);
+}
+
+// The optimizer's state after three rounds.
+PulledSlots SlotsAfter(std::unique_ptr<ServerConnection> connection, const Layout& layout,
+                       JoinRequest request) {
+  request.optimizer.options = AdamOptions();
+  ParameterClient client(std::move(connection));
+  Values parameters = Random(layout.size(), 1);
+  EXPECT_THAT(client.Join(request, absl::MakeSpan(parameters)), IsOk());
+  for (uint32_t round = 0; round < 3; ++round) {
+    const SharedFloats gradient = Share(Random(layout.size(), 10 + round));
+    EXPECT_THAT(client.PushPull(gradient, 1, 0.5F, absl::MakeSpan(parameters)), IsOk());
+  }
+  const auto slots = client.PullSlots();
+  EXPECT_THAT(slots, IsOk());
+  EXPECT_THAT(client.Leave({}), IsOk());
+  return slots.value_or(PulledSlots());
+}
+
+TEST_P(StripedClientTest, BringsTheSlotsOfAllServersWithTheBitsOfOne) {
+  for (const Layout& layout :
+       {LayoutOf({{"a", 70}, {"b", 200}, {"c", 1}, {"d", 50}}), LayoutOf({{"a", 1'500'001}})}) {
+    if (GetParam() == &InProcess) GTEST_SKIP() << "its connection carries no slots";
+    ServerWorld world(Sync(1), layout);
+    const PulledSlots expected = SlotsAfter(GetParam()(world), layout, RequestFor(layout));
+    EXPECT_THAT(expected.names, ElementsAre("exp_avg", "exp_avg_sq"));
+    EXPECT_EQ(expected.bytes.size(), 2 * 4 * layout.size());
+    StripedWorlds worlds(layout, 3, GetParam());
+    const PulledSlots slots = SlotsAfter(worlds.Connect(), layout, RequestFor(layout));
+    EXPECT_EQ(slots.names, expected.names);
+    EXPECT_EQ(slots.step, Step(3));
+    EXPECT_EQ(slots.optimizer_steps, 3u);
+    EXPECT_TRUE(slots.bytes == expected.bytes);
+  }
 }
 
 GradientEncoding EncodingOf(const std::string& choice) {

@@ -39,6 +39,7 @@ class FakeServer {
   Values parameters;         // what pulls bring
   bool overwritten = false;  // while they are read
   bool has_lanes = false;    // pushes have
+  std::function<absl::StatusOr<PulledSlots>()> slots;
 
   // ---- What it has seen ----
   Values received;  // of the latest push or offer
@@ -219,6 +220,7 @@ class FakeConnection final : public ServerConnection {
     server_.may_lie.push_back(may_);
     return std::make_unique<FakePull>(server_);
   }
+  absl::StatusOr<PulledSlots> PullSlots(SessionId, uint64_t) override { return server_.slots(); }
   bool CanPushPull(uint64_t) const override { return false; }
   absl::StatusOr<PushPullAnswer> PushPull(const PushHeader&, const SharedFloats&,
                                           const PullRequest&, absl::Span<float>) override {

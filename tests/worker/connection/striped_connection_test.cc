@@ -623,5 +623,59 @@ TEST_F(StripedConnectionTest, AfterAPullThatWasOverwrittenTheNextOneSharesNoMemo
   }
 }
 
+// ---- Slots ----
+
+PulledSlots SlotsOf(Step step, const Values& values) {
+  PulledSlots slots = {step, step.value(), {"exp_avg"}};
+  slots.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return slots;
+}
+
+// A server that is pulled first may not have made a step that the others have.
+TEST_F(StripedConnectionTest, PullsSlotsAgainUntilAllAreOfOneStep) {
+  ASSERT_THAT(Join(100), IsOk());
+  std::array<int, kServers> pulls = {};
+  for (uint32_t i = 0; i < kServers; ++i) {
+    Values values(stripes_.SizeOf(i));
+    for (uint64_t k = 0; k < values.size(); ++k) {
+      values[k] = static_cast<float>(stripes_.InVector(i, k));
+    }
+    servers_[i].slots = [&pulls, i, values] {
+      return SlotsOf(Step(i == 1 && ++pulls[i] < 3 ? 6 : 7), values);
+    };
+  }
+  const auto slots = connection_->PullSlots(SessionId(1), 100);
+  ASSERT_THAT(slots, IsOk());
+  EXPECT_EQ(pulls[1], 3);
+  EXPECT_EQ(slots->step, Step(7));
+  EXPECT_EQ(slots->bytes, SlotsOf(Step(7), Counting(100)).bytes);
+}
+
+TEST_F(StripedConnectionTest, AStripeWithoutElementsMayHaveNoSlots) {
+  ASSERT_THAT(Join(10), IsOk());
+  for (FakeServer& server : servers_) server.slots = [] { return PulledSlots{Step(7)}; };
+  servers_[0].slots = [] { return SlotsOf(Step(7), Counting(10)); };
+  const auto slots = connection_->PullSlots(SessionId(1), 10);
+  ASSERT_THAT(slots, IsOk());
+  EXPECT_EQ(slots->bytes, SlotsOf(Step(7), Counting(10)).bytes);
+}
+
+TEST_F(StripedConnectionTest, GivesUpOnSlotsThatAreNeverOfOneStep) {
+  ASSERT_THAT(Join(100), IsOk());
+  for (uint32_t i = 0; i < kServers; ++i) {
+    servers_[i].slots = [i] { return SlotsOf(Step(i), {}); };
+  }
+  EXPECT_THAT(connection_->PullSlots(SessionId(1), 100),
+              HasCode(kDeadlineExceeded, HasSubstr("make steps so fast")));
+}
+
+TEST_F(StripedConnectionTest, NamesTheServerThatGivesNoSlots) {
+  ASSERT_THAT(Join(100), IsOk());
+  for (FakeServer& server : servers_) server.slots = [] { return SlotsOf(Step(7), {}); };
+  servers_[2].slots = [] { return absl::UnavailableError("it ends"); };
+  EXPECT_THAT(connection_->PullSlots(SessionId(1), 100),
+              HasCode(kUnavailable, HasSubstr("server 2 of 3 at host:2: it ends")));
+}
+
 }  // namespace
 }  // namespace sluice

@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 import weakref
+import zlib
 
 import sluice
 
@@ -98,15 +99,29 @@ def goes_on_from_the_state(job, name):
     say("difference", max((a - b).abs().max().item() for a, b in zip(model.state_dict().values(), alone.state_dict().values())))
 
 
+def says_its_state(job, name):
+    """Of a model that several servers share."""
+    torch.manual_seed(1)
+    model = nn.Linear(100, 30)
+    optimizer = sluice.DistributedOptimizer(OPTIMIZERS[name](list(model.parameters())), job, model)
+    for step in range(4):
+        optimizer.zero_grad()
+        inputs = torch.randn(3, 100, generator=torch.Generator().manual_seed(10 * step + job.rank))
+        model(inputs).square().mean().backward()
+        optimizer.step()
+    saved = optimizer.state_dict()["state"]
+    tensors = [value for entry in saved.values() for value in entry.values() if isinstance(value, torch.Tensor)]
+    say("state", *[len(entry) for entry in saved.values()], zlib.crc32(b"".join(one.numpy().tobytes() for one in tensors)))
+
+
 def has_no_state(job):
-    """With several servers, and after the end."""
+    """After the end."""
     model = nn.Linear(2, 1)
     optimizer = sluice.DistributedOptimizer(torch.optim.Adagrad(model.parameters()), job, model)
     train_once = model(torch.ones(1, 2)).sum()
     train_once.backward()
     optimizer.step()
-    if sys.argv[-1] == "left":
-        optimizer.await_end()
+    optimizer.await_end()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         assert optimizer.state_dict()["state"] == {}
@@ -291,7 +306,7 @@ def trains(job):
 
 if __name__ == "__main__":
     scenario = globals()[sys.argv[1]]
-    if scenario in (brings_the_state, goes_on_from_the_state):
+    if scenario in (brings_the_state, goes_on_from_the_state, says_its_state):
         scenario(started, sys.argv[2])
     else:
         scenario(started)

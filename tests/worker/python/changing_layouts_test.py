@@ -59,7 +59,7 @@ class ChangingLayoutsTest(unittest.TestCase):
 
     def test_what_cannot_change_is_an_error_that_says_what_to_do(self):
         self.assertIn("refused", self.ends_as_one_process("is_refused", workers=1).stdout)
-        for flags, expected in (("--sluice-mode=async", "mode async lets them miss some"), ("--sluice-servers=2", "lies on 2 servers")):
+        for flags, expected in (("--sluice-mode=async", "mode async lets them miss some"), ("--sluice-servers=2", "this job has one model")):
             with self.subTest(flags):
                 said = self.play(2, "cannot_change", flags).stdout
                 self.assertRegex(said, f"told .*{expected}.*needs sync, one server, and the same changes in all workers")

@@ -276,8 +276,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Returns PyTorch's. If the server steps, its state is brought from there: that of its latest step, which in sync is
         the model's. What it remembers of embeddings' rows is not in it.
 
-        The server cannot give it if there are several, or when this worker has left. Then a warning says so, and the
-        result has the groups' options only.
+        The server cannot give it when this worker has left; nor can several servers, not in sync, if their steps take less
+        time than the call. Then a warning says so, and the result has the groups' options only.
         """
         self.wait()
         if not self._local_steps and self._held is None and not self._loaded:
