@@ -3,7 +3,7 @@
 
     mpirun --bind-to none -n 3 python3 remote_images.py       rank 0 has the model, two trainers have the data
 
-This is the program of PyTorch's tutorial on RPC parameter servers.
+The design is that of PyTorch's tutorial on RPC parameter servers.
 """
 
 import argparse
