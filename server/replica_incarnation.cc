@@ -79,6 +79,7 @@ absl::Status ReplicaIncarnation::Listen(const ReplicaServerOptions& options) {
 
 void ReplicaIncarnation::Shutdown(absl::Duration grace) {
   if (grpc_server_ == nullptr) return;
+  replica_.EndCopies();  // which calls wait for
   grpc_server_->Shutdown(grace);
   link_->Stop();
   replica_.Drain();

@@ -48,6 +48,7 @@ class Replica final : public ParameterStore {
   // Waits for all tasks, also those that write files, and ends the journal. No command may come any
   // more.
   void Drain();
+  void EndCopies() { tasks_.EndCopies(); }  // see ReplicaTasks
 
   void Listen(SessionListener listener);  // once, before the first command
   // Executes the next command of the log, which CommandCheck has let through. One thread at a time.

@@ -23,11 +23,15 @@ ReplicaTasks::ReplicaTasks(ServerStripe& stripe, ArrivedPushes& arrived, ReportL
       arithmetic_(arithmetic),
       files_(files) {}
 
-void ReplicaTasks::Drain() {
+void ReplicaTasks::EndCopies() {
   arithmetic_.Run([this] {
-    drained_ = true;
+    ended_ = true;
     GiveCopies();
   });
+}
+
+void ReplicaTasks::Drain() {
+  EndCopies();
   arithmetic_.Drain();
   files_.Drain();
   stripe_.SetJournal(nullptr);
@@ -54,8 +58,10 @@ void ReplicaTasks::Do(const AddPush& command) {
 
 void ReplicaTasks::Do(const StepOrder& order) {
   arithmetic_.Run([this, order] {
-    if (order.kind != StepOrder::Kind::kDigest) made_ = order.kind == StepOrder::Kind::kMake;
-    writes_ = writes_ || made_ || order.kind == StepOrder::Kind::kCopy;
+    if (order.kind != StepOrder::Kind::kDigest) {  // which is no order of a step
+      made_ = order.kind == StepOrder::Kind::kMake;
+      writes_ = writes_ || made_ || order.kind == StepOrder::Kind::kCopy;
+    }
     report_(stripe_.Carry(order));
   });
 }
@@ -82,13 +88,13 @@ void ReplicaTasks::CopyStripe(StripeCopyCallback done) {
 }
 
 void ReplicaTasks::GiveCopies() {
-  if (copies_.empty() || (writes_ && !drained_)) return;
+  if (copies_.empty() || (writes_ && !ended_)) return;
   const auto copied = Copied();
   for (const StripeCopyCallback& done : std::exchange(copies_, {})) done(copied);
 }
 
 absl::StatusOr<std::shared_ptr<const StripeCheckpoint>> ReplicaTasks::Copied() {
-  if (drained_) return absl::UnavailableError("this server ends");
+  if (ended_) return absl::UnavailableError("this server ends");
   if (stripe_.latest() == nullptr) {
     return MakeError(Reason::kNotInitialized, "the stripe of this server has no parameters yet");
   }

@@ -37,9 +37,11 @@ class ReplicaTasks {
                StripeStorage* storage, Executor& arithmetic, Executor& files);
   // Waits for the tasks, and ends the journal. No command may come any more.
   void Drain();
+  // Answers all who wait for a copy. Before the calls end that wait for it. Any thread.
+  void EndCopies();
 
   // Copies the stripe as the latest step has left it. While a step is written, it waits until that
-  // is published. NOT_INITIALIZED before there are parameters; UNAVAILABLE from Drain() on. Any
+  // is published. NOT_INITIALIZED before there are parameters; UNAVAILABLE from EndCopies() on. Any
   // thread may call it.
   void CopyStripe(StripeCopyCallback done);
 
@@ -72,13 +74,13 @@ class ReplicaTasks {
   Executor& files_;
   std::shared_ptr<const Layout> whole_;  // of the vector, once the model is open
   // Only tasks of `arithmetic` use these.
-  std::unique_ptr<StepJournal> journal_;  // or null
-  Incarnation incarnation_;               // of the journal
-  bool made_ = false;                     // the latest order of the step is kMake
-  absl::optional<uint64_t> expected_;     // the checksum of a step that is made again
-  absl::Status replayed_;                 // why steps could not be made again, or OK
-  bool writes_ = false;                   // a step, which is not published yet
-  bool drained_ = false;
+  std::unique_ptr<StepJournal> journal_;    // or null
+  Incarnation incarnation_;                 // of the journal
+  bool made_ = false;                       // the latest order of the step is kMake
+  absl::optional<uint64_t> expected_;       // the checksum of a step that is made again
+  absl::Status replayed_;                   // why steps could not be made again, or OK
+  bool writes_ = false;                     // a step, which is not published yet
+  bool ended_ = false;                      // EndCopies()
   std::vector<StripeCopyCallback> copies_;  // that wait until no step is written
 };
 

@@ -531,6 +531,29 @@ TEST_F(ReplicaTest, CopiesItsStripeBetweenTwoSteps) {
   replica_.Execute(PublishStep());
   EXPECT_EQ((*copy)->parameters->step, Step(1));
   EXPECT_EQ((*copy)->optimizer_steps, 1u);
+
+  StepOrder digest;
+  digest.kind = StepOrder::Kind::kDigest;
+  replica_.Execute(digest);
+  take(SessionId(1));
+  ASSERT_THAT(copy, IsOk());
+  EXPECT_NE(*copy, nullptr);  // a digest begins no step
+}
+
+TEST_F(ReplicaTest, AnswersWhoWaitsForACopyWhenItEnds) {
+  replica_.Execute(OpenSession{SessionId(1)});
+  PublishFirst({5, 6});
+  Add({1, 2}, /*last=*/true);
+  for (const StepOrder::Kind kind : {StepOrder::Kind::kPrepare, StepOrder::Kind::kMake}) {
+    StepOrder order;
+    order.kind = kind;
+    order.optimizer.learning_rates = {1};
+    replica_.Execute(order);
+  }
+  Copy copy = nullptr;
+  replica_.CopyStripe(SessionId(1), [&copy](Copy taken) { copy = std::move(taken); });
+  replica_.EndCopies();
+  EXPECT_EQ(copy.status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ReplicaTest, SavesItsStateForACheckpointAndReportsTheChecksum) {
