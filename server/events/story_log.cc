@@ -193,9 +193,10 @@ void StoryLog::TellEnd(const JobMoment& moment, const JobNews& news, Lines* line
   const v1::ServerState& state = moment.state;
   for (const JobChange& change : news.changes) {
     if (change.kind != Kind::kFinished && change.kind != Kind::kDraining) continue;
-    std::string line = absl::StrCat(
-        change.kind == Kind::kFinished ? "training has finished at step " : "the job ends at step ",
-        state.step());
+    std::string line =
+        absl::StrCat(change.kind == Kind::kFinished ? "training has finished at step "
+                                                    : "training ends at step ",
+                     state.step());
     line += TrainedWords(state);
     line += ResultsIn(moment.results.empty() ? MeasuredResults(state) : moment.results);
     lines->push_back(line);

@@ -29,6 +29,17 @@ bool HasFinished(const Judged& model) {
   return model.state->verdict().kind() == v1::Verdict::FINISHED;
 }
 
+bool HasEnded(const Judged& model) {
+  return HasFinished(model) || model.state->verdict().kind() == v1::Verdict::ENDING;
+}
+
+std::vector<Judged> Without(bool (*is)(const Judged&), const std::vector<Judged>& models) {
+  std::vector<Judged> others;
+  std::copy_if(models.begin(), models.end(), std::back_inserter(others),
+               [is](const Judged& model) { return !is(model); });
+  return others;
+}
+
 // "critic is at step 12, loss 0.47".
 std::string WhereItIs(const Judged& model) {
   std::string text = absl::StrCat(model.name.empty() ? "the one without a name" : model.name,
@@ -74,9 +85,8 @@ v1::Verdict VerdictOnJob(const v1::ServerState& unnamed, const std::vector<Named
   }
   if (models.empty()) return unnamed.verdict();
   if (WasJoined(unnamed)) models.insert(models.begin(), Judged{"", &unnamed});
-  std::vector<Judged> going;
-  std::copy_if(models.begin(), models.end(), std::back_inserter(going),
-               [](const Judged& model) { return !HasFinished(model); });
+  std::vector<Judged> going = Without(HasEnded, models);
+  if (going.empty()) going = Without(HasFinished, models);
   if (going.empty()) return All(models, v1::Verdict::FINISHED, "have finished");
   // The kinds are in the order of their gravity.
   const Judged gravest =

@@ -28,9 +28,10 @@ struct NamedState {
   v1::ServerState state;
 };
 
-// The gravest verdict of the models that workers have joined; of those that have finished only if
-// all have. A model with a name is named. If no model with a name was ever joined, it is that of
-// `unnamed`. Each state has its own verdict. Any thread may call these functions.
+// The gravest verdict of the models that workers have joined; of those that have finished, or were
+// told to end, only if all have. A model with a name is named. If no model with a name was ever
+// joined, it is that of `unnamed`. Each state has its own verdict. Any thread may call these
+// functions.
 v1::Verdict VerdictOnJob(const v1::ServerState& unnamed, const std::vector<NamedState>& named);
 
 // Puts it into `state`, that of the model without a name. `named` may be null.

@@ -1,6 +1,7 @@
 #include "server/observe/readings.h"
 
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,15 @@ std::string NumberWords(double number) {
                                   : absl::StrFormat("%.0f", number);
 }
 
+std::string BytesWords(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  if (bytes < 1000) return absl::StrCat(bytes, bytes == 1 ? " byte" : " bytes");
+  double value = static_cast<double>(bytes) / 1000;
+  const char* const* unit = std::begin(kUnits);
+  for (; value >= 999.5 && unit + 1 != std::end(kUnits); ++unit) value /= 1000;
+  return absl::StrFormat("%.*f %s", value < 99.95 ? 1 : 0, value, *unit);
+}
+
 std::string WorkersWords(uint64_t count) {
   return absl::StrCat(count, count == 1 ? " worker" : " workers");
 }
@@ -50,12 +60,13 @@ std::string AwaitedWords(const v1::ServerState& state) {
   std::vector<std::string> all;
   for (const v1::AwaitedWorker& worker : step.awaited()) {
     if (all.size() == kMostNamed) break;
-    const std::string bytes =
-        worker.bytes_arrived() == 0
-            ? ""
-            : absl::StrCat(", ", worker.bytes_arrived(), " bytes of its push here");
-    all.push_back(absl::StrCat(Shown(worker.worker()), " (last seen ",
-                               TimeWords(FromProto(worker.since_last_seen())), " ago", bytes, ")"));
+    std::string text = absl::StrCat(Shown(worker.worker()), " (last seen ",
+                                    TimeWords(FromProto(worker.since_last_seen())), " ago");
+    if (worker.lag() > 1) absl::StrAppend(&text, ", lag ", worker.lag());
+    if (worker.bytes_arrived() > 0) {
+      absl::StrAppend(&text, ", ", BytesWords(worker.bytes_arrived()), " of its push here");
+    }
+    all.push_back(absl::StrCat(text, ")"));
   }
   const auto told = static_cast<uint32_t>(all.size()) + step.absent();
   if (step.missing() > told) {

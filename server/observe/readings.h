@@ -18,12 +18,13 @@ namespace sluice {
 double Seconds(const google::protobuf::Duration& duration);
 std::string TimeWords(absl::Duration duration);  // "0.3 s", "20 s", "2 min 4 s", "3 h 12 min"
 std::string NumberWords(double number);  // three digits at most behind zeros: "0.476", "10", "1500"
+std::string BytesWords(uint64_t bytes);  // "999 bytes", "4.1 kB", "123 MB"; MB is 10^6 bytes
 std::string WorkersWords(uint64_t count);  // "1 worker", "12 workers"
 // "w2 has sent no gradient for 40 s; it usually needs 0.3 s".
 std::string StalledWords(const v1::StalledWorker& worker);
-// Whom the current step waits for: "server 2 of 3"; or "w2 (last seen 4 s ago, 4096 bytes of its
+// Whom the current step waits for: "server 2 of 3"; or "w2 (last seen 4 s ago, lag 3, 4.1 kB of its
 // push here), 17 more", of whom three are named at most; "2 workers still to join"; "1 more
-// gradient". Empty: for nobody.
+// gradient". Empty: for nobody. A lag of one step, which most workers have, is not told.
 std::string AwaitedWords(const v1::ServerState& state);
 // When the latest step was made: ", 2 s after it began", or of a later incarnation ", 2 s after
 // this server went on". Empty if this process has made none.

@@ -63,7 +63,7 @@ Text CannotSave(const v1::ServerState& state) {
   if (!state.journal_stopped()) return absl::nullopt;
   return absl::StrCat("pushes are refused at ", StepOf(state),
                       ", because the journal cannot be written; make space on the disk of "
-                      "--checkpoint-dir, and start the server again");
+                      "--checkpoint-dir; then it goes on by itself");
 }
 
 Text ServerAway(const v1::ServerState& state) {
@@ -167,7 +167,7 @@ Text WorkersLost(const v1::ServerState& state) {
   if (gone > 0) {
     return absl::StrCat(gone, " of ", WorkersWords(size), gone == 1 ? " is" : " are",
                         " lost; the log and sluicectl workers name who has gone. Start as many "
-                        "again: they join under way");
+                        "again: they can join while training runs");
   }
   const uint32_t lost = std::min(absent, counts.lost());
   if (lost > 0) {

@@ -142,7 +142,7 @@ void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
       "address on which to serve a page for browsers that shows the job as it runs, for "
       "example 127.0.0.1:8080; beyond loopback with TLS or a token (default: none)");
   group.add_option("--page-runs", flags.page_runs,
-                   "directory whose runs the page lays over this one: the jobs that had their "
+                   "directory whose runs the page lays over this job's: the jobs that had their "
                    "--checkpoint-dir in it (default: none)");
 }
 
@@ -232,6 +232,11 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
     return absl::InvalidArgumentError(
         "--on-divergence=restore needs checkpoints to go back to; give --checkpoint-dir=DIRECTORY "
         "and --checkpoint-every=STEPS");
+  }
+  if (flags.page.empty() && !flags.page_runs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--page-runs=", flags.page_runs,
+                     " needs the page that shows the runs; give --page=ADDRESS"));
   }
   options.files = flags.files;
   options.transforms = flags.transforms;

@@ -155,7 +155,7 @@ void TrainingWatch::OnWorkers(Step step, const WorkerCounts& now) {
         absl::StrCat(lost, " of ", trained_.workers,
                      " workers were evicted and are not back, so the job sees ",
                      "only a part of its data; look for their end in their own logs, and start ",
-                     "them again: they join under way"));
+                     "them again: they can join while training runs"));
 }
 
 void TrainingWatch::OnLeave() {
@@ -169,7 +169,7 @@ void TrainingWatch::OnLate(Step step, uint32_t late, uint32_t expected) {
   Begin(WarningKind::kWorkersLate, step,
         absl::StrCat(late, " of ", expected, " workers were not there when --start-timeout was ",
                      "over, so training goes on without their part of the data; look into their ",
-                     "own logs: they join under way"));
+                     "own logs: they can join while training runs"));
 }
 
 void TrainingWatch::OnQuorum(Step step, uint32_t quorum, uint32_t workers) {
@@ -178,7 +178,7 @@ void TrainingWatch::OnQuorum(Step step, uint32_t quorum, uint32_t workers) {
   Begin(WarningKind::kTooFewWorkers, step,
         absl::StrCat("it is ", quorum, ", and the job has ", workers, " workers, so each step ",
                      "waits for all of them, as in sync; lower --quorum (Admin.SetPolicy while ",
-                     "the job runs), or start more workers: they join under way"));
+                     "the job runs), or start more workers: they can join while training runs"));
 }
 
 void TrainingWatch::OnPushes(Step step, const PushCounters& counters, bool bounded) {

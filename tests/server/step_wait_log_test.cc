@@ -71,7 +71,7 @@ TEST_F(StepWaitLogTest, NamesTheWorkersWhereTheyAreKnown) {
                                               Silent("worker-3", absl::ZeroDuration(), 4096)}))
           .value_or(""),
       "step 17 has waited 5 s for worker-2 (last seen 4 s ago), "
-      "worker-3 (last seen 0 s ago, 4096 bytes of its push here)");
+      "worker-3 (last seen 0 s ago, 4.1 kB of its push here)");
 }
 
 TEST_F(StepWaitLogTest, SaysHowManyHaveNotJoined) {

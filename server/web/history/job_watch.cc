@@ -14,12 +14,13 @@ namespace {
 
 double SecondsSince1970(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
-Activity ActivityOf(const v1::Worker& worker, const v1::AwaitedWorker* awaited) {
+// `is_slow`: the workers that others wait for take far longer than usual.
+Activity ActivityOf(const v1::Worker& worker, const v1::AwaitedWorker* awaited, bool is_slow) {
   if (worker.presence() == v1::LOST) return Activity::kLost;
   if (worker.presence() != v1::PRESENT) return Activity::kNone;
   if (awaited != nullptr && awaited->bytes_arrived() > 0) return Activity::kPushes;
   if (worker.pulling()) return Activity::kPulls;
-  if (worker.stalled()) return Activity::kStalled;
+  if (worker.stalled() || (awaited != nullptr && is_slow)) return Activity::kStalled;
   return worker.contributed() ? Activity::kWaits : Activity::kComputes;
 }
 
@@ -147,6 +148,9 @@ void JobWatch::LookAtWorkers(const JobMoment& moment, const JobNews& news) {
   for (const v1::AwaitedWorker& worker : moment.state.current().awaited()) {
     awaited[worker.worker()] = &worker;
   }
+  // If workers have stalled for whom nobody waits, the job is slow because of them.
+  const bool is_slow = moment.state.verdict().kind() == v1::Verdict::SLOW &&
+                       moment.state.current().stalled_workers() == 0;
   workers_.clear();
   alive_.clear();
   for (const v1::Worker& worker : moment.workers) {
@@ -157,7 +161,8 @@ void JobWatch::LookAtWorkers(const JobMoment& moment, const JobNews& news) {
     if (!IsAlive(worker)) continue;
     const auto late = awaited.find(worker.worker());
     const v1::AwaitedWorker* const slow = late == awaited.end() ? nullptr : late->second;
-    workers_.push_back({&worker, ActivityOf(worker, slow), slow != nullptr, news.workers[i].since});
+    workers_.push_back(
+        {&worker, ActivityOf(worker, slow, is_slow), slow != nullptr, news.workers[i].since});
     const size_t lane = history_->LaneOf(worker.worker(), alive_);
     if (lane == kLanes) continue;
     sample_.activities[lane] = workers_.back().activity;

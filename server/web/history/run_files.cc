@@ -21,6 +21,7 @@ namespace sluice {
 namespace {
 
 constexpr char kFile[] = "page-history";
+constexpr size_t kMostTextBytes = 200;  // of each text of a run, which all browsers get
 
 // Opens the history of a run; it has no value if there is none. Neither the run's directory nor the
 // file may be a link: that could lead out of the directory of runs. A pipe is not waited for.
@@ -37,16 +38,25 @@ absl::optional<InputFile> OpenRun(int directory, const std::string& name) {
   return file;
 }
 
-PastRun RunOf(const std::string& name, const History& history) {
+// It has no value without rows, and if something of it is none that a server writes.
+absl::optional<PastRun> RunOf(const std::string& name, const History& history) {
   PastRun run;
   run.name = name;
   run.job_id = history.job_id();
   run.facts = history.facts();
+  for (const std::string* text : {&run.job_id, &run.facts.rules, &run.facts.verdict}) {
+    if (text->size() > kMostTextBytes) return absl::nullopt;
+  }
   const std::vector<HistorySample> rows = history.Rows();
-  if (!rows.empty()) {
-    run.begun = rows.front().values[kTime];
-    run.seen = rows.back().values[kTime];
-    run.step = rows.back().values[kStep];
+  if (rows.empty()) return absl::nullopt;
+  const auto first = std::find_if(rows.begin(), rows.end(), [](const HistorySample& row) {
+    return std::isfinite(row.values[kLoss]);
+  });
+  run.begun = (first == rows.end() ? rows.front() : *first).values[kTime];
+  run.seen = rows.back().values[kTime];
+  run.step = rows.back().values[kStep];
+  for (const double number : {run.begun, run.seen, run.step}) {
+    if (!std::isfinite(number)) return absl::nullopt;
   }
   run.points = CurveOf(history, RunFiles::kMostPoints);
   return run;
@@ -73,7 +83,7 @@ std::vector<RunPoint> CurveOf(const History& history, size_t most) {
     const size_t end = std::min(begin + rows, all.size());
     double sum = 0;
     for (size_t i = begin; i < end; ++i) sum += all[i].loss;
-    points.push_back(all[end - 1]);
+    points.push_back(all[begin + (end - begin) / 2]);
     points.back().loss = sum / static_cast<double>(end - begin);
   }
   return points;
@@ -95,16 +105,19 @@ absl::StatusOr<std::vector<PastRun>> RunFiles::Read() {
     if (one.sound) runs.push_back(one.run);
   }
   known_ = std::move(known);
+  std::sort(runs.begin(), runs.end(), [](const PastRun& a, const PastRun& b) {
+    return a.begun != b.begun ? a.begun > b.begun : a.name < b.name;
+  });
   return runs;
 }
 
 RunFiles::Stamp RunFiles::StampOf(const InputFile& file) {
   const struct stat& facts = file.facts;
-  return {int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec,
-          static_cast<uint64_t>(facts.st_size), facts.st_ino};
+  return {absl::TimeFromTimespec(facts.st_mtim), static_cast<uint64_t>(facts.st_size),
+          facts.st_ino};
 }
 
-// With many more directories than are looked at, which of them are is not said.
+// If there are more entries than are looked at, it is not defined which ones are.
 std::vector<std::pair<RunFiles::Stamp, std::string>> RunFiles::Newest(int directory) {
   std::vector<std::pair<Stamp, std::string>> found;
   FileDescriptor again(fcntl(directory, F_DUPFD_CLOEXEC, 0));
@@ -131,11 +144,15 @@ RunFiles::Known RunFiles::ReadOne(int directory, const std::string& name) {
   Known known;
   const auto file = OpenRun(directory, name);
   if (!file.has_value()) return known;
-  known.stamp = StampOf(*file);
   const auto bytes = ReadInput(*file, name, kMostBytes);
+  // Without a stamp it is read again: an error of the disk may pass. A file that is too large
+  // stays.
+  if (bytes.ok() || absl::IsInvalidArgument(bytes.status())) known.stamp = StampOf(*file);
   History history;
-  known.sound = bytes.ok() && history.Decode(*bytes).ok();
-  if (known.sound) known.run = RunOf(name, history);
+  if (!bytes.ok() || !history.Decode(*bytes).ok()) return known;
+  auto run = RunOf(name, history);
+  known.sound = run.has_value();
+  if (known.sound) known.run = *std::move(run);
   return known;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/input_file.h"
 #include "server/web/history/history.h"
 
@@ -29,14 +30,14 @@ struct PastRun {
   std::string name;  // of its directory
   std::string job_id;
   RunFacts facts;
-  double begun = 0;  // seconds since 1970: the first row
+  double begun = 0;  // seconds since 1970: the first row with a loss; without one, the first row
   double seen = 0;   // the last row
   double step = 0;   // the last one
   std::vector<RunPoint> points;
 };
 
 // The curve of a history, in at most `most` points in the order of time: means of rows that follow
-// each other.
+// each other, each at the place of the row in the middle.
 std::vector<RunPoint> CurveOf(const History& history, size_t most);
 
 // Reads the runs of a directory, and keeps what has not changed. Used by one thread, which may wait
@@ -50,14 +51,14 @@ class RunFiles {
 
   explicit RunFiles(std::string directory) : directory_(std::move(directory)) {}
 
-  // The runs, the one that was written last first. Links are not followed, and what is no history
-  // of this version is left out; it may be written at the same time. Errors: the directory cannot
-  // be read.
+  // The runs, the one that began last first. Links are not followed, and what is no history of this
+  // version, or has no row, is left out; it may be written at the same time. Errors: the directory
+  // cannot be read.
   absl::StatusOr<std::vector<PastRun>> Read();
 
  private:
   struct Stamp {
-    int64_t written = 0;  // nanoseconds since 1970
+    absl::Time written = absl::InfinitePast();  // of a file that was not read
     uint64_t bytes = 0;
     uint64_t inode = 0;
     bool operator==(const Stamp& other) const {

@@ -36,11 +36,12 @@ Json StepInProgress(const v1::ServerState& state) {
           {"awaited", AwaitedWords(state)}};
 }
 
-// `grave`: nothing gets better of itself.
+// `grave`: nothing gets better of itself. A model that nobody has joined has lost no worker, so the
+// verdict is then that of a model with a name.
 Json VerdictOf(const v1::ServerState& state) {
   const v1::Verdict& verdict = state.verdict();
   const v1::Verdict::Kind kind = verdict.kind();
-  const bool none_is_here = state.worker_counts().connected() == 0;
+  const bool none_is_here = state.has_since_initialized() && state.worker_counts().connected() == 0;
   const bool grave = kind == v1::Verdict::DIVERGED || kind == v1::Verdict::CANNOT_SAVE ||
                      kind == v1::Verdict::SERVER_AWAY ||
                      (kind == v1::Verdict::WORKERS_LOST && none_is_here);
@@ -72,6 +73,12 @@ Json Warnings(const v1::ServerState& state) {
                     {"over", warning.has_over() ? Json(warning.over()) : Json()}});
   }
   return list;
+}
+
+// As in the verdict; null before the first step.
+Json StepsPerSecond(const v1::ServerState& state) {
+  const double usual = Seconds(state.mean_step_time());
+  return usual > 0 ? Json(1 / usual) : Json();
 }
 
 // The latest that was reported while the job trains.
@@ -159,8 +166,8 @@ Json Summary(const std::vector<SeenWorker>& workers) {
   std::sort(losses.begin(), losses.end());
   Json summary = {{"workers", workers.size()}, {"activities", activities}};
   if (losses.empty()) return summary;
-  summary["losses"] = {Short(losses.front()), Short(losses[losses.size() / 2]),
-                       Short(losses.back())};
+  const float median = (losses[(losses.size() - 1) / 2] + losses[losses.size() / 2]) / 2;
+  summary["losses"] = {Short(losses.front()), Short(median), Short(losses.back())};
   return summary;
 }
 
@@ -203,6 +210,7 @@ std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                {"verdict", VerdictOf(state)},
                {"step", state.step()},
                {"total_steps", state.schedule().total_steps()},
+               {"steps_per_second", StepsPerSecond(state)},
                {"samples", state.samples()},
                {"mode", RulesWords(state.consistency())},
                {"uptime", Seconds(state.uptime())},

@@ -45,10 +45,13 @@ RunsJson RunJson(const PastRun& run) {
 }
 
 std::string RunsText(const std::string& directory, const std::string& error,
-                     const std::vector<PastRun>& runs) {
+                     const std::vector<PastRun>& runs, absl::Time read) {
   RunsJson list = RunsJson::array();
   for (const PastRun& run : runs) list.push_back(RunJson(run));
-  const RunsJson json = {{"directory", directory}, {"error", error}, {"runs", std::move(list)}};
+  const RunsJson json = {{"directory", directory},
+                         {"error", error},
+                         {"read", absl::ToDoubleSeconds(read - absl::UnixEpoch())},
+                         {"runs", std::move(list)}};
   return json.dump(-1, ' ', false, RunsJson::error_handler_t::replace);
 }
 
@@ -57,7 +60,7 @@ std::string RunsText(const std::string& directory, const std::string& error,
 RunsPage::RunsPage(const std::string& directory)
     : directory_(directory),
       files_(directory),
-      json_(std::make_shared<const std::string>(RunsText(directory, "", {}))) {
+      json_(std::make_shared<const std::string>(RunsText(directory, "", {}, RealClock().Now()))) {
   const absl::MutexLock lock(&mu_);
   ReadSoon();
 }
@@ -78,12 +81,13 @@ void RunsPage::ReadSoon() {
 }
 
 void RunsPage::Read() {
+  const absl::Time now = RealClock().Now();
   const auto runs = files_.Read();
   const std::string error(runs.status().message());
   if (error != error_ && !error.empty()) LOG(WARNING) << "the page shows no runs: " << error;
   error_ = error;
   auto json = std::make_shared<const std::string>(
-      RunsText(directory_, error, runs.ok() ? *runs : std::vector<PastRun>()));
+      RunsText(directory_, error, runs.ok() ? *runs : std::vector<PastRun>(), now));
   const absl::MutexLock lock(&mu_);
   json_ = std::move(json);
   read_ = RealClock().Now();

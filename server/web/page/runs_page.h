@@ -1,8 +1,8 @@
 // The runs that the page lays over the job.
 //
-// GET /api/runs  JSON: {"directory": text, "error": text, "runs": [{"name", "job", "rules",
-// "verdict", "learning_rate", "loss", "begun", "seen", "step", "curve": {"time": [], "step": [],
-// "loss": []}}]}; times are seconds since 1970, null is unknown
+// GET /api/runs  JSON: {"directory": text, "error": text, "read": when, "runs": [{"name", "job",
+// "rules", "verdict", "learning_rate", "loss", "begun", "seen", "step", "curve": {"time": [],
+// "step": [], "loss": []}}]}; times are seconds since 1970, null is unknown
 
 #ifndef SLUICE_SERVER_WEB_PAGE_RUNS_PAGE_H_
 #define SLUICE_SERVER_WEB_PAGE_RUNS_PAGE_H_

@@ -64,6 +64,18 @@ TEST(JobVerdictTest, IsTheGravestOfThoseThatGoOn) {
   Expect(VerdictOnJob(Unused(), {done, fine}), v1::Verdict::FINE, "model dreamer: it is fine");
 }
 
+// It stays in the phase DRAINING for as long as the server runs.
+TEST(JobVerdictTest, LeavesOutAModelThatWasToldToEndWhileOthersGoOn) {
+  const NamedState ending = {"actor", At(9, v1::Verdict::ENDING, "it ends")};
+  const NamedState stuck = {"critic", At(9, v1::Verdict::CANNOT_SAVE, "it cannot save")};
+  const NamedState fine = {"dreamer", At(9, v1::Verdict::FINE, "it is fine")};
+  const NamedState done = {"envoy", At(9, v1::Verdict::FINISHED, "it is done")};
+  Expect(VerdictOnJob(Unused(), {ending, stuck, fine}), v1::Verdict::CANNOT_SAVE,
+         "model critic: it cannot save");
+  Expect(VerdictOnJob(Unused(), {ending, fine}), v1::Verdict::FINE, "model dreamer: it is fine");
+  Expect(VerdictOnJob(Unused(), {ending, done}), v1::Verdict::ENDING, "model actor: it ends");
+}
+
 TEST(JobVerdictTest, IsFinishedWhenAllAre) {
   const auto done = At(9, v1::Verdict::FINISHED, "it is done");
   Expect(VerdictOnJob(Unused(), {{"critic", done}}), v1::Verdict::FINISHED,

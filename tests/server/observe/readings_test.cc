@@ -92,7 +92,9 @@ TEST(ReadingsTest, WhoIsAwaitedIsPutInWords) {
       {"current { missing: 1 absent: 1 }", "1 worker still to join"},
       {"current { missing: 2 awaited { worker: 'a' since_last_seen { seconds: 4 } } awaited { "
        "worker: 'b' since_last_seen { nanos: 40000000 } bytes_arrived: 4096 } }",
-       "a (last seen 4 s ago), b (last seen 0.04 s ago, 4096 bytes of its push here)"},
+       "a (last seen 4 s ago), b (last seen 0.04 s ago, 4.1 kB of its push here)"},
+      {"current { missing: 2 awaited { worker: 'a' lag: 1 } awaited { worker: 'b' lag: 3 } }",
+       "a (last seen 0 s ago), b (last seen 0 s ago, lag 3)"},
       {"current { missing: 1 awaited { worker: 'a\\n\\033[31mE1122' since_last_seen {} } }",
        "a\\n\\033[31mE1122 (last seen 0 s ago)"},
       {"current { missing: 999 absent: 2 awaited { worker: 'a' } awaited { worker: 'b' } awaited { "
@@ -106,6 +108,16 @@ TEST(ReadingsTest, WhoIsAwaitedIsPutInWords) {
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(wait.state, &state)) << wait.state;
     EXPECT_EQ(AwaitedWords(state), wait.words);
   }
+}
+
+TEST(ReadingsTest, BytesAreInTheirUnit) {
+  EXPECT_EQ(BytesWords(0), "0 bytes");
+  EXPECT_EQ(BytesWords(1), "1 byte");
+  EXPECT_EQ(BytesWords(999), "999 bytes");
+  EXPECT_EQ(BytesWords(4096), "4.1 kB");
+  EXPECT_EQ(BytesWords(123456789), "123 MB");
+  EXPECT_EQ(BytesWords(999999), "1.0 MB");
+  EXPECT_EQ(BytesWords(UINT64_MAX), "18.4 EB");
 }
 
 TEST(ReadingsTest, AStepWaitsForOneServer) {

@@ -26,8 +26,8 @@ constexpr char kTraining[] = R"(
 
 constexpr char kFine[] = "training is at step 12, 10 steps/s";
 constexpr char kLost[] =
-    " lost; the log and sluicectl workers name who has gone. Start as many again: they join under "
-    "way";
+    " lost; the log and sluicectl workers name who has gone. Start as many again: they can join "
+    "while training runs";
 
 const VerdictCase kCases[] = {
     {"", v1::Verdict::FINE, kFine},
@@ -105,7 +105,7 @@ const VerdictCase kCases[] = {
      "step 12 has waited 5 s for server 2 of 3; see its log, or start it again with its flags"},
     {"journal_stopped: true", v1::Verdict::CANNOT_SAVE,
      "pushes are refused at step 12, because the journal cannot be written; make space on the disk "
-     "of --checkpoint-dir, and start the server again"},
+     "of --checkpoint-dir; then it goes on by itself"},
     // The end.
     {"phase: DRAINING", v1::Verdict::ENDING,
      "the server was told to end at step 12, 2 min 4 s after it began"},

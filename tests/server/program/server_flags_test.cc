@@ -135,6 +135,12 @@ TEST(ServerFlagsTest, HasAPageOnlyIfAsked) {
   EXPECT_EQ(options->page->credentials, nullptr);
 }
 
+TEST(ServerFlagsTest, RefusesRunsForAPageThatIsNotThere) {
+  EXPECT_THAT(ServerOptionsFrom(ParseServerFlags({"--page-runs=runs"}), 3),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      "--page-runs=runs needs the page that shows the runs; give --page=ADDRESS"));
+}
+
 TEST(ServerFlagsTest, RefusesAPageThatOthersOnTheNetworkCouldRead) {
   for (const uint32_t launched_workers : {0U, 3U}) {
     EXPECT_THAT(ServerOptionsFrom(ParseServerFlags({"--page=node7:8080"}), launched_workers),

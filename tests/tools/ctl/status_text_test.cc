@@ -26,8 +26,8 @@ TEST(StatusTextTest, ShowsAllOfAServerOnOneScreen) {
       "rate          16.6 steps/s on average (60.3 ms each); the last was 42.2 ms ago\n"
       "workers       2 present, 1 lost, 1 left, 0 evicted; 1 observer\n"
       "this step     1 of 3 gradients, waiting for 2.2 ms\n"
-      "awaited       worker-0 (last seen 0.042 s ago), worker-1 (last seen 1 min 30 s ago, 2000 "
-      "bytes of its push here)\n"
+      "awaited       worker-0 (last seen 0.042 s ago), worker-1 (last seen 1 min 30 s ago, lag "
+      "3, 2.0 kB of its push here)\n"
       "pushes        333 received: 331 accepted, 1 stale, 0 skipped, 0 duplicate, 0 rejected, 0 "
       "aborted, 1 in progress\n"
       "staleness     mean 0.50, most 4\n"
@@ -84,8 +84,8 @@ TEST(StatusTextTest, NamesTheServerThatIsAwaited) {
 TEST(WatchLineTest, NamesWhoIsAwaitedAndWhichWarningsLast) {
   EXPECT_EQ(WatchLine(TrainingState()),
             "TRAINING step 110: 3 workers, 1 of 3 gradients, waiting for 2.2 ms, awaited: worker-0 "
-            "(last seen 0.042 s ago), worker-1 (last seen 1 min 30 s ago, 2000 bytes of its push "
-            "here), "
+            "(last seen 0.042 s ago), worker-1 (last seen 1 min 30 s ago, lag 3, 2.0 kB of its "
+            "push here), "
             "LOSS_RISES; SLOW\n");
 }
 

@@ -14,14 +14,24 @@ export function color(name) {
 }
 
 export function line(label, index, width = 1.5) {
-  const kind = index % DASHES.length;
-  return { name: label, label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { pointSize: 2 } };
+  return styled(label, index % DASHES.length, index % DASHES.length, width);
+}
+
+function styled(label, hue, kind, width) {
+  return { name: label, label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${hue}`), dash: DASHES[kind], width, points: { pointSize: 2 } };
+}
+
+// The lines of twenty runs differ from each other in colour or dashes, and from those of the job in colour.
+export function lineOfRun(label, index) {
+  const [round, hue] = [Math.floor(index / 4), index % 4];
+  return styled(label, 1 + hue, 1 + ((hue + round) % 5), 1.2);
 }
 
 // Each has a title, its series for the shown part, and what to say beside the title. A chart whose points have places of
-// their own on the axis gives them as `at`; the last lines of a chart that have such places give them as `over`. `group` is the part of the page in which it is; without one it comes first.
+// their own on the axis gives them as `at`; the last lines of a chart that have such places give them as `over`. `group` is
+// the part of the page in which it is; without one it comes before the folded parts.
 export const CHARTS = [
-  { id: 'loss', title: 'Loss', byStep: true, mayLog: true, tall: true, read: readLoss },
+  { id: 'loss', group: 'loss', title: 'Loss', byStep: true, mayLog: true, tall: true, read: readLoss },
   {
     id: 'accuracy', title: 'Test accuracy', byStep: true, isShown: (_, series) => series.has('test_accuracy'),
     read: readAccuracy,
@@ -39,8 +49,9 @@ export const CHARTS = [
     read: (series, begin) => {
       const rates = series.column('steps_per_second', begin);
       const median = quantile(rates, 0.5);
-      const note = median === null ? 'no step yet' : `median ${number(median)}, slowest 1 % of seconds: ${number(quantile(rates, 0.01))}`;
-      return { lines: [line('steps/s', 0)], data: [rates], note };
+      const notes = median === null ? ['no step yet'] : [`median ${number(median)}`];
+      if (median !== null && rates.length >= 100) notes.push(`slowest 1 % of seconds: ${number(quantile(rates, 0.01))}`);
+      return { lines: [line('steps/s', 0)], data: [rates], note: notes.join(', ') };
     },
   },
   {
@@ -227,11 +238,11 @@ function readLoss(series, begin, state, axis, log, runs) {
   return { lines, data, over, note: noteOf(state, mean) };
 }
 
-// The part of another run's curve that lies in the time shown, as if both had begun at the same time; by step, from the
-// first step shown to the run's end.
-function curveOf({ begun, curve }, series, begin, axis, log) {
+// The part of another run's curve that lies in the time shown, as if both had begun to learn at the same time; by step,
+// from the first step shown to the run's end.
+export function curveOf({ begun, curve }, series, begin, axis, log) {
   const places = series.column(axis, begin);
-  const own = axis === 'step' ? curve.step : curve.time.map((time) => series.times[0] + time - begun);
+  const own = axis === 'step' ? curve.step : curve.time.map((time) => series.trained + time - begun);
   const last = axis === 'step' ? Infinity : places.at(-1);
   const inside = own.map((place, i) => [place, curve.loss[i]])
     .filter(([place, loss]) => place >= places[0] && place <= last && loss !== null && !(log && loss <= 0));

@@ -9,6 +9,7 @@ const HEIGHT = 190;
 const TALL = 300;
 const MARK_WIDTH = 10; // room of a letter
 const TIME_WIDTH = 70; // room of a time of day
+const ZERO_WIDTH = 28; // of the left end of a time axis: a time there would run into the lowest number of the other axis
 const DAY = 86400;
 // Seconds between two places of a time axis.
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY, 2 * DAY, 7 * DAY];
@@ -25,11 +26,15 @@ function broken(columns, gaps) {
   }));
 }
 
-// Adds lines that have places of their own: each line then has all places, and is drawn across those of the others.
-function laidOver([places, ...lines], over) {
+// Adds lines that have places of their own: each line then has all places, and is drawn across those of the others. Of
+// several numbers at one place the last one stays: a step has many rows, and few of them a loss.
+export function laidOver([places, ...lines], over) {
   const all = [...new Set([...places, ...over.flatMap((one) => one.at)])].sort((a, b) => a - b);
   const spread = (at, values) => {
-    const known = new Map(at.map((place, i) => [place, values[i]]));
+    const known = new Map();
+    at.forEach((place, i) => {
+      if ((values[i] ?? null) !== null || !known.has(place)) known.set(place, values[i]);
+    });
     return all.map((place) => known.get(place));
   };
   return [all, ...lines.map((values) => spread(places, values)), ...over.map((one) => spread(one.at, one.values))];
@@ -202,7 +207,7 @@ function keyOf(line) {
 function timeTicks(from, to, pixels) {
   const room = (step) => (step * pixels) / (to - from) >= TIME_WIDTH;
   const step = TIME_STEPS.find(room) ?? TIME_STEPS.at(-1);
-  const places = placesOf(from, to, step);
+  const places = placesOf(from, to, step).filter((place) => ((place - from) * pixels) / (to - from) >= ZERO_WIDTH);
   const texts = timesOf(places, step);
   return places.map((place, i) => ({ v: place, label: texts[i] }));
 }

@@ -64,12 +64,29 @@ function fill(list, rows) {
   }));
 }
 
+// A text in which the flags of programs are not broken at their hyphens.
+export function flagged(text) {
+  return text.split(/(--[a-z][a-z-]*[a-z])/).map((part, i) => {
+    if (i % 2 === 0) return part;
+    const flag = document.createElement('span');
+    flag.className = 'flag';
+    flag.textContent = part;
+    return flag;
+  });
+}
+
 function rateOf(state) {
   if (state.learning_rate > 0) return number(state.learning_rate);
   return state.tensors > 0 ? 'of the workers' : '–';
 }
 
-const LATEST = 10; // seconds, for numbers that a step more or less shall not change much
+const LATEST = 10; // seconds, or as many steps if they take longer: one more or less shall not change a number much
+
+// Samples per second; null is unknown.
+function samplesOf(state, series) {
+  const steps = state.steps_per_second;
+  return series.speed('samples', steps > 0 ? Math.max(LATEST, LATEST / steps) : LATEST);
+}
 
 // The verdicts with which nothing is wrong.
 const CALM = ['fine', 'finished', 'waiting', 'ending'];
@@ -78,11 +95,11 @@ function showHead(state, series) {
   at('job').textContent = state.job;
   const [word, sentence] = at('verdict').children;
   if (word.textContent !== state.verdict.kind) word.textContent = state.verdict.kind; // is read aloud
-  sentence.textContent = state.verdict.text;
+  if (sentence.textContent !== state.verdict.text) sentence.replaceChildren(...flagged(state.verdict.text));
   at('verdict').className = CALM.includes(state.verdict.kind) ? state.verdict.kind : state.verdict.grave ? 'bad' : 'warn';
   document.title = `${state.verdict.kind} · step ${state.step} · Sluice`;
   const isOver = state.verdict.kind === 'finished';
-  const [steps, samples] = ['step', 'samples'].map((name) => series.speed(name, LATEST));
+  const [steps, samples] = [state.steps_per_second, samplesOf(state, series)];
   fill(at('facts'), [
     ['loss', number(state.loss)],
     ['step', state.total_steps > 0 ? `${state.step} of ${state.total_steps}` : state.step],
@@ -120,8 +137,8 @@ function showWarnings(state) {
   at('warnings').hidden = warnings.length === 0;
   at('warnings').replaceChildren(...warnings.map((warning) => {
     const item = document.createElement('li');
-    item.textContent = `Warning since step ${warning.since}` +
-      `${warning.over === null ? '' : `, over at step ${warning.over}`}: ${warning.text}`;
+    item.append(...flagged(`Warning since step ${warning.since}` +
+      `${warning.over === null ? '' : `, over at step ${warning.over}`}: ${warning.text}`));
     return item;
   }));
 }

@@ -15,6 +15,8 @@ export class Series {
   constructor(history) {
     this.columns = history.columns ?? {};
     this.columns.time ??= [];
+    // The time of the first row with a loss, which stays when that row is dropped; undefined: there is none yet.
+    this.trained = this.columns.time[(this.columns.loss ?? []).findIndex((loss) => loss !== null)];
     this.lanes = history.lanes;
     this.events = history.events;
   }
@@ -40,6 +42,7 @@ export class Series {
       lane.losses.push(row.losses[i]);
       lane.activities += row.activities[i];
     });
+    if (row.loss !== null) this.trained ??= row.time;
     if (this.times.length > KEPT) this.dropOldest();
     this.addEvents(state.events);
     return true;
@@ -133,7 +136,11 @@ export function smoothed(values) {
   return means;
 }
 
+// Between two numbers, the mean of both by their distances; null of no number.
 export function quantile(values, share) {
   const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
-  return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] : null;
+  if (sorted.length === 0) return null;
+  const place = share * (sorted.length - 1);
+  const before = sorted[Math.floor(place)];
+  return before + (place % 1) * (sorted[Math.ceil(place)] - before);
 }

@@ -222,6 +222,20 @@ TEST_F(JobWatchTest, TellsWhatEachWorkerDoes) {
   EXPECT_TRUE(watch_.workers()[2].awaited);
 }
 
+TEST_F(JobWatchTest, AWorkerThatASlowJobWaitsForHasStalled) {
+  workers_ = {Worker("awaited"), Worker("other")};
+  state_.mutable_current()->add_awaited()->set_worker("awaited");
+  Look();
+  EXPECT_EQ(watch_.workers()[0].activity, Activity::kComputes);
+  state_.mutable_verdict()->set_kind(v1::Verdict::SLOW);
+  Look();
+  EXPECT_EQ(watch_.workers()[0].activity, Activity::kStalled);
+  EXPECT_EQ(watch_.workers()[1].activity, Activity::kComputes);
+  state_.mutable_current()->mutable_awaited(0)->set_bytes_arrived(1);
+  Look();
+  EXPECT_EQ(watch_.workers()[0].activity, Activity::kPushes);
+}
+
 TEST_F(JobWatchTest, NotesWhoComesAndGoesOnce) {
   workers_ = {Worker("a")};
   Look();

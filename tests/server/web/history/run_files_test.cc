@@ -2,6 +2,7 @@
 
 #include "server/web/history/run_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -19,20 +20,22 @@
 namespace sluice {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 namespace fs = std::filesystem;
 
 // A run of so many seconds: its loss is 100 at first, and less by 1 each second.
-History HistoryOf(const std::string& job, int seconds) {
+History HistoryOf(const std::string& job, int seconds, double begun = 5000) {
   History history;
   history.BeginJob(job);
   for (int i = 0; i <= seconds; ++i) {
     HistorySample sample;
-    sample.values[kTime] = 5000 + i;
+    sample.values[kTime] = begun + i;
     sample.values[kStep] = 10 * i;
     sample.values[kLoss] = 100 - i;
     history.Add(sample);
@@ -97,29 +100,69 @@ TEST_F(RunFilesTest, ACurveHasAMostOfPoints) {
   EXPECT_THAT(CurveOf(history, 300), SizeIs(201));
   const std::vector<RunPoint> curve = CurveOf(history, 100);
   ASSERT_THAT(curve, SizeIs(67));  // of three rows each
-  EXPECT_EQ(curve[0].step, 20);
+  EXPECT_EQ(curve[0].step, 10);
   EXPECT_EQ(curve[0].loss, 99);
-  EXPECT_EQ(curve[66].time, 5200);
+  EXPECT_EQ(curve[66].time, 5199);
   EXPECT_EQ(curve[66].loss, -99);
   EXPECT_THAT(CurveOf(History(), 100), IsEmpty());
 }
 
-TEST_F(RunFilesTest, TheLatestComesFirst) {
-  Write("b", sound_, 20);
-  Write("a", sound_, 10);
-  Write("c", sound_, 30);
+TEST_F(RunFilesTest, TheOneThatBeganLastComesFirstWhicheverIsWritten) {
+  Write("b", HistoryOf("b", 3, 7000).Encode(), 20);
+  Write("a", HistoryOf("a", 3, 8000).Encode(), 10);
+  Write("c", HistoryOf("c", 3, 6000).Encode(), 30);
   EXPECT_THAT(Names(), ElementsAre("a", "b", "c"));
-  Write("c", sound_, 1);
-  EXPECT_THAT(Names(), ElementsAre("c", "a", "b"));
+  Write("c", HistoryOf("c", 9, 6000).Encode(), 1);
+  EXPECT_THAT(Names(), ElementsAre("a", "b", "c"));
   fs::remove_all(PathOf("a"));
-  EXPECT_THAT(Names(), ElementsAre("c", "b"));
+  EXPECT_THAT(Names(), ElementsAre("b", "c"));
+}
+
+TEST_F(RunFilesTest, ARunBeginsWithItsFirstLoss) {
+  History history;
+  for (int i = 0; i < 5; ++i) {
+    HistorySample sample;
+    sample.values[kTime] = 5000 + i;
+    sample.values[kStep] = i;
+    if (i == 2) sample.values[kLoss] = 3;
+    history.Add(sample);
+  }
+  Write("run", history.Encode(), 0);
+  const auto runs = files_.Read();
+  ASSERT_THAT(runs, IsOk());
+  ASSERT_THAT(*runs, SizeIs(1));
+  EXPECT_EQ(runs->front().begun, 5002);
+  EXPECT_EQ(runs->front().seen, 5003);
 }
 
 TEST_F(RunFilesTest, LeavesOutTheOldestOfMany) {
   for (int i = 0; i < 25; ++i) Write(absl::StrCat("run-", i), sound_, 100 * i);
   const std::vector<std::string> names = Names();
   ASSERT_THAT(names, SizeIs(RunFiles::kMostRuns));
-  EXPECT_EQ(names.back(), "run-19");
+  EXPECT_THAT(names, Contains("run-19"));
+  EXPECT_THAT(names, Not(Contains("run-20")));
+}
+
+// Of which the nanoseconds since 1970 have more than 63 bits.
+TEST_F(RunFilesTest, AFileOfADistantFutureIsTheLatest) {
+  for (size_t i = 0; i < RunFiles::kMostRuns; ++i) Write(absl::StrCat("run-", i), sound_, 1);
+  Write("future", sound_, 1);
+  const timespec times[] = {{10'000'000'000, 0}, {10'000'000'000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, (PathOf("future") + "/page-history").c_str(), times, 0), 0);
+  EXPECT_THAT(Names(), Contains("future"));
+}
+
+TEST_F(RunFilesTest, LeavesOutARunWithoutRowsOrWithEndlessTexts) {
+  Write("empty", History().Encode(), 0);
+  const std::string endless(201, 'x');
+  Write("job", HistoryOf(endless, 3).Encode(), 0);
+  History history = HistoryOf("job", 3);
+  history.SetFacts({endless, "finished", 0.5, 0.25});
+  Write("rules", history.Encode(), 0);
+  history.SetFacts({"sync", endless, 0.5, 0.25});
+  Write("verdict", history.Encode(), 0);
+  Write("long", HistoryOf(endless.substr(1), 3).Encode(), 0);
+  EXPECT_THAT(Names(), ElementsAre("long"));
 }
 
 TEST_F(RunFilesTest, LeavesOutWhatIsNoHistory) {

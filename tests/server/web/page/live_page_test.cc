@@ -98,6 +98,56 @@ TEST_F(LivePageTest, ShowsWhatWasMeasuredAndOfWhichStep) {
   EXPECT_EQ(measured().dump(), R"({"results":{"test accuracy":0.25},"step":7})");
 }
 
+TEST_F(LivePageTest, AVerdictIsGraveIfAllWorkersOfTheModelWithoutANameAreLost) {
+  JobMoment input;
+  input.time = absl::FromUnixSeconds(5001);
+  const auto is_grave = [this, &input] {
+    page_.End(input);
+    return nlohmann::json::parse(*Get("/api/state").body)["verdict"]["grave"].get<bool>();
+  };
+  input.state.mutable_verdict()->set_kind(v1::Verdict::WORKERS_LOST);
+  EXPECT_FALSE(is_grave());  // nobody has joined it: a model with a name has lost workers
+  input.state.mutable_since_initialized()->set_seconds(9);
+  EXPECT_TRUE(is_grave());
+  input.state.mutable_worker_counts()->set_connected(1);
+  EXPECT_FALSE(is_grave());
+}
+
+TEST_F(LivePageTest, ShowsTheSpeedThatTheVerdictTells) {
+  JobMoment input;
+  input.time = absl::FromUnixSeconds(5001);
+  page_.End(input);
+  const auto speed = [this] {
+    return nlohmann::json::parse(*Get("/api/state").body)["steps_per_second"];
+  };
+  EXPECT_TRUE(speed().is_null());
+  input.state.mutable_mean_step_time()->set_seconds(4);
+  page_.End(input);
+  EXPECT_EQ(speed(), 0.25);
+}
+
+v1::Worker WithLoss(const std::string& name, float loss) {
+  v1::Worker worker;
+  worker.set_worker(name);
+  worker.set_presence(v1::PRESENT);
+  worker.set_loss(loss);
+  return worker;
+}
+
+TEST_F(LivePageTest, TheMedianOfTwoLossesIsTheirMean) {
+  JobMoment input;
+  input.time = absl::FromUnixSeconds(5001);
+  input.workers = {WithLoss("a", 4), WithLoss("b", 1)};
+  page_.End(input);
+  const auto losses = [this] {
+    return nlohmann::json::parse(*Get("/api/state").body)["summary"]["losses"];
+  };
+  EXPECT_EQ(losses(), nlohmann::json({1, 2.5, 4}));
+  input.workers.push_back(WithLoss("c", 9));
+  page_.End(input);
+  EXPECT_EQ(losses(), nlohmann::json({1, 4, 9}));
+}
+
 v1::HotRow Hot(uint64_t id, uint64_t reads) {
   v1::HotRow row;
   row.set_id(id);

@@ -644,11 +644,12 @@ class BrowserTest(BrowsedPageTest):
         self.assertEqual(run["learning_rate"], 0.125)
         self.assertEqual(page["drawn"]["loss"]["x"][-1], run["curve"]["step"][-1])
         self.assertEqual(seen_in(page["drawn"], "loss", EVIL), run["curve"]["loss"])
+        self.assertTrue(seen_in(page["drawn"], "loss", "mean"), "the job's own loss, of a step of many rows")
         self.assertIn(f"{EVIL}\t", page["text"])
         off = self.browse(until="document.querySelectorAll('#run-rows tr').length === 1", acts=[
             {"await": f"{of_loss}.includes('{EVIL}')"},
-            {"await": "(document.querySelector('#run-rows input').click(), true)"},
-            {"await": f"!{of_loss}.includes('{EVIL}')"}])
+            {"await": "(document.querySelector('#run-rows input').focus(), true)"}, {"press": "Space"},
+            {"await": f"!{of_loss}.includes('{EVIL}') && document.activeElement.type === 'checkbox'"}])
         self.assertEqual(off["said"], [])
         self.let_go()
 
