@@ -361,6 +361,7 @@ void RemoteTraining::Fail(const std::string& why) {
 
 void RemoteTraining::AwaitEndOfTraining() {
   Await();
+  if (steps_ != nullptr) steps_->Forget();
   model_.CheckTensors();
   // Pushes the remaining local steps first, because JoinJob() overwrites the model's vector.
   if (local_ != nullptr) last_report_ = PushTheRest(*local_, *client_, last_report_);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/torch/guarded.h"
+#include "worker/torch/model_archive.h"
 #include "worker/torch/torch_optimizers.h"
 
 namespace sluice {
@@ -171,6 +172,8 @@ absl::StatusOr<std::string> WorkerSteps::Save() const {
 
 absl::Status WorkerSteps::Load(absl::string_view bytes) {
   const auto loaded = Guarded([this, bytes] {
+    const absl::Status sound = CheckHasNoCode(bytes);
+    if (!sound.ok()) throw std::invalid_argument(std::string(sound.message()));
     const torch::NoGradGuard no_grad;
     torch::serialize::InputArchive archive;
     archive.load_from(bytes.data(), bytes.size(), DeviceOf(trained_));

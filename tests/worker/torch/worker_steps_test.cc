@@ -1,12 +1,14 @@
 // Workers that step themselves, each with an optimizer of the program's, against a server with its
 // real gRPC service.
 
+#include <torch/script.h>
 #include <torch/torch.h>
 
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -18,6 +20,7 @@
 #include "tests/testing/server/job_world.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
+#include "worker/torch/model_archive.h"
 #include "worker/torch/remote_optimizer.h"
 
 namespace sluice {
@@ -310,6 +313,24 @@ TEST_F(WorkerStepsTest, OneThatComesLateHasTheModelAndTheStateOfAnother) {
   }
 }
 
+TEST(ModelArchiveTest, HasNoCodeThatTheReaderWouldRun) {
+  torch::serialize::OutputArchive own;
+  own.write("parameter_0", torch::ones({3}), /*is_buffer=*/true);
+  torch::serialize::OutputArchive inner(own.compilation_unit());
+  inner.write("step", torch::IValue(int64_t{3}));
+  own.write("optimizer", inner);
+  std::ostringstream bytes;
+  own.save_to(bytes);
+  EXPECT_THAT(CheckHasNoCode(bytes.str()), IsOk());
+
+  torch::jit::Module module("module");
+  module.define("def forward(self, x):\n  return x\n");
+  std::ostringstream with_code;
+  module.save(with_code);
+  EXPECT_EQ(CheckHasNoCode(with_code.str()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckHasNoCode("no archive").code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(WorkerStepsTest, AStateThatIsNotSavedIsNotLeftOut) {
   JobWorld world(Sync(1));
   Trainee a(world.JobOf("a"), MakeMuteLion);
@@ -371,6 +392,9 @@ TEST_F(WorkerStepsTest, AStepThatIsDueIsTakenOnceAndNotForgotten) {
   a.optimizer.reduce(5);
   EXPECT_THAT(
       ErrorOf([&] { a.optimizer.zero_grad(); }),
+      HasCode(absl::StatusCode::kFailedPrecondition, HasSubstr("call step() after reduce()")));
+  EXPECT_THAT(
+      ErrorOf([&] { a.optimizer.await_end_of_training(); }),
       HasCode(absl::StatusCode::kFailedPrecondition, HasSubstr("call step() after reduce()")));
   EXPECT_THAT(Thrown<std::invalid_argument>([&] { a.optimizer.step(5); }),
               HasSubstr("give them to reduce()"));
