@@ -10,6 +10,17 @@
 
 using sluice::ModuleSession;
 using sluice::PlainTensor;
+using sluice::TrainerSession;
+
+namespace {
+
+// What `use` does in a trainer's session.
+std::function<absl::Status(TrainerSession& session)> InSession(
+    std::function<absl::Status(ModuleSession& session)> use) {
+  return [use = std::move(use)](TrainerSession& session) { return session.Use(use); };
+}
+
+}  // namespace
 
 absl::Status sluice_module::BeginEnter() {
   const absl::Status idle = calls_.CheckIdle("sluice_module_enter()");
@@ -19,7 +30,7 @@ absl::Status sluice_module::BeginEnter() {
   }
   calls_.Begin([this] {
     auto entered = sluice::EnterModule(options_);
-    if (entered.ok()) session_ = *std::move(entered);
+    if (entered.ok()) session_ = std::make_unique<sluice::TrainerSession>(*std::move(entered));
     return entered.status();
   });
   return absl::OkStatus();
@@ -48,36 +59,31 @@ absl::StatusOr<sluice_module::Ask> sluice_module::AskOf(const sluice_module_requ
   switch (request.kind) {
     case SLUICE_MODULE_FORWARD:
       return Forward(request, *std::move(tensors));
-    case SLUICE_MODULE_BACKWARD: {
+    case SLUICE_MODULE_BACKWARD:
       if (tensors->size() != 1) break;
-      return [this, call = request.call, gradient = (*tensors)[0]](ModuleSession& session) {
-        auto gradients = session.Backward(call, gradient);
-        if (gradients.ok()) tensors_ = *std::move(gradients);
-        return gradients.status();
-      };
-    }
+      return Backward(request.call, std::move((*tensors)[0]));
     case SLUICE_MODULE_DROP_GRADIENT:
-      return [](ModuleSession& session) { return session.DropGradient(); };
+      return InSession([](ModuleSession& session) { return session.DropGradient(); });
     case SLUICE_MODULE_STEP: {
       absl::optional<float> loss;
       if (request.loss != nullptr) loss = *request.loss;
-      return [this, samples = request.samples, loss](ModuleSession& session) {
+      return InSession([this, samples = request.samples, loss](ModuleSession& session) {
         auto round = session.Step(samples, loss);
         if (round.ok()) round_ = *round;
         return round.status();
-      };
+      });
     }
     case SLUICE_MODULE_LEAVE:
-      return [stay = request.stay != 0](ModuleSession& session) { return session.Leave(stay); };
+      return [stay = request.stay != 0](TrainerSession& session) { return session.Leave(stay); };
     case SLUICE_MODULE_GRADIENTS: {
       std::vector<std::string> names(request.names, request.names + request.name_count);
-      return [this, names = std::move(names)](ModuleSession& session) {
+      return InSession([this, names = std::move(names)](ModuleSession& session) {
         auto gradients = session.Gradients(names);
         if (!gradients.ok()) return gradients.status();
         names_ = std::move(gradients->names);
         tensors_ = std::move(gradients->tensors);
         return absl::OkStatus();
-      };
+      });
     }
     case SLUICE_MODULE_CALL:
       if (request.method == nullptr) return sluice::NoNameError("a method");
@@ -95,11 +101,19 @@ sluice_module::Ask sluice_module::Forward(const sluice_module_request& request,
                                           std::vector<PlainTensor> inputs) {
   sluice::ForwardCall call{request.call, request.training != 0, request.keep != 0,
                            std::move(inputs)};
-  return [this, call = std::move(call)](ModuleSession& session) mutable {
+  return InSession([this, call = std::move(call)](ModuleSession& session) mutable {
     auto output = session.Forward(std::move(call));
     if (output.ok()) tensors_.push_back(*std::move(output));
     return output.status();
-  };
+  });
+}
+
+sluice_module::Ask sluice_module::Backward(uint64_t call, PlainTensor gradient) {
+  return InSession([this, call, gradient = std::move(gradient)](ModuleSession& session) mutable {
+    auto gradients = session.Backward(call, std::move(gradient));
+    if (gradients.ok()) tensors_ = *std::move(gradients);
+    return gradients.status();
+  });
 }
 
 sluice_module::Ask sluice_module::Call(const sluice_module_request& request,
@@ -109,13 +123,13 @@ sluice_module::Ask sluice_module::Call(const sluice_module_request& request,
   call.training = request.training != 0;
   call.arguments.plain = request.plain == nullptr ? "" : request.plain;
   call.arguments.tensors = std::move(arguments);
-  return [this, call = std::move(call)](ModuleSession& session) mutable {
+  return InSession([this, call = std::move(call)](ModuleSession& session) mutable {
     auto returned = session.Call(std::move(call));
     if (!returned.ok()) return returned.status();
     plain_ = std::move(returned->plain);
     tensors_ = std::move(returned->tensors);
     return absl::OkStatus();
-  };
+  });
 }
 
 absl::optional<absl::Status> sluice_module::Wait(absl::Duration longest,

@@ -4,6 +4,7 @@
 #ifndef SLUICE_WORKER_C_REMOTE_MODULE_H_
 #define SLUICE_WORKER_C_REMOTE_MODULE_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 #include "worker/c/call_thread.h"
 #include "worker/c/job.h"
 #include "worker/c/sluice.h"
+#include "worker/c/trainer_session.h"
 #include "worker/connection/module/module_link.h"
 #include "worker/connection/module/module_session.h"
 
@@ -31,15 +33,16 @@ struct sluice_module {
   sluice_module_place place() const;
 
  private:
-  using Ask = std::function<absl::Status(sluice::ModuleSession& session)>;
+  using Ask = std::function<absl::Status(sluice::TrainerSession& session)>;
 
   // What `request` asks of a session; it has a copy of all that the request shows.
   absl::StatusOr<Ask> AskOf(const sluice_module_request& request);
   Ask Forward(const sluice_module_request& request, std::vector<sluice::PlainTensor> inputs);
+  Ask Backward(uint64_t call, sluice::PlainTensor gradient);
   Ask Call(const sluice_module_request& request, std::vector<sluice::PlainTensor> arguments);
 
   const sluice::ModuleLinkOptions options_;
-  std::unique_ptr<sluice::ModuleSession> session_;  // null before it has entered
+  std::unique_ptr<sluice::TrainerSession> session_;  // null before it has entered
   // What the last call has brought; `of_c_` shows the rest.
   std::vector<sluice::PlainTensor> tensors_;
   std::vector<std::string> names_;

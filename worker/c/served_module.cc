@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/net/address.h"
@@ -21,6 +22,26 @@ absl::Status StatusOf(const sluice_module_reply& reply) {
   const char* const message =
       reply.message == nullptr ? "the model server gave no reason" : reply.message;
   return MakeError(static_cast<absl::StatusCode>(reply.code), reason, message);
+}
+
+// A text of C ends at the first 0.
+absl::Status CheckText(absl::string_view what, const std::string& text) {
+  if (text.find('\0') == std::string::npos) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat(what, " has a byte that is 0, expected a text without one"));
+}
+
+// Before they are copied.
+absl::Status CheckReplyFits(const sluice_module_reply& reply, absl::string_view advice) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < reply.tensor_count; ++i) bytes += reply.tensors[i].size;
+  return CheckFits(bytes, advice);
+}
+
+absl::Status CheckAllSound(const std::vector<PlainTensor>& tensors) {
+  absl::Status sound;
+  for (const PlainTensor& tensor : tensors) sound.Update(CheckSound(tensor));
+  return sound;
 }
 
 class SessionOfC final : public ModuleSession {
@@ -58,20 +79,28 @@ class SessionOfC final : public ModuleSession {
   absl::StatusOr<NamedTensors> Gradients(const std::vector<std::string>& parameters) override {
     sluice_module_request request = Of(SLUICE_MODULE_GRADIENTS);
     std::vector<const char*> names;
-    for (const std::string& name : parameters) names.push_back(name.c_str());
+    for (const std::string& name : parameters) {
+      absl::Status text = CheckText("a parameter's name", name);
+      if (!text.ok()) return text;
+      names.push_back(name.c_str());
+    }
     request.names = names.data();
     request.name_count = names.size();
     sluice_module_reply reply = {};
-    const absl::Status asked = Ask(request, reply);
-    if (!asked.ok()) return asked;
+    absl::Status fits = Ask(request, reply);
+    if (fits.ok()) fits = CheckReplyFits(reply, "name fewer parameters");
+    if (!fits.ok()) return fits;
     auto gradients = NamedTensorsOf({reply.tensors, reply.tensor_count});
     if (!gradients.ok()) return gradients.status();
-    const absl::Status fits = CheckFits(gradients->tensors);
-    if (!fits.ok()) return fits;
+    const absl::Status sound = CheckAllSound(gradients->tensors);
+    if (!sound.ok()) return sound;
     return gradients;
   }
 
   absl::StatusOr<MethodValues> Call(MethodCall call) override {
+    absl::Status texts = CheckText("a method's name", call.method);
+    texts.Update(CheckText("the text of a method's arguments", call.arguments.plain));
+    if (!texts.ok()) return texts;
     sluice_module_request request = Of(SLUICE_MODULE_CALL);
     request.training = call.training ? 1 : 0;
     request.method = call.method.c_str();
@@ -123,10 +152,12 @@ class SessionOfC final : public ModuleSession {
   }
 
   static absl::StatusOr<std::vector<PlainTensor>> TensorsOf(const sluice_module_reply& reply) {
+    const absl::Status fits = CheckReplyFits(reply, "use smaller batches");
+    if (!fits.ok()) return fits;
     auto tensors = PlainTensorsOf({reply.tensors, reply.tensor_count});
     if (!tensors.ok()) return tensors.status();
-    const absl::Status fits = CheckFits(*tensors);
-    if (!fits.ok()) return fits;
+    const absl::Status sound = CheckAllSound(*tensors);
+    if (!sound.ok()) return sound;
     return tensors;
   }
 

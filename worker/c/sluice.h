@@ -496,8 +496,8 @@ typedef struct {
 /* Begins to bring what the server's optimizer remembers of each element, of its latest step: for a
  * program that saves the optimizer's state itself. Rows of tables are not in it. sluice_wait()
  * waits.
- *   SLUICE_DEADLINE_EXCEEDED  several servers have parts of it, and make steps too fast; not in
- * sync SLUICE_UNIMPLEMENTED      the server is too old */
+ *   SLUICE_DEADLINE_EXCEEDED  several servers make steps too fast, which is not so in sync
+ *   SLUICE_UNIMPLEMENTED      the server is too old */
 SLUICE_API sluice_code sluice_pull_slots(sluice_client* client);
 
 /* Writes `count` of the slots that were brought to `slots`, and how many steps the optimizer has
@@ -682,7 +682,10 @@ typedef struct {
   size_t size;           /* bytes, as many as type and shape say */
 } sluice_module_tensor;
 
-/* What a trainer asks. The tensors of one request or reply have at most 64 MiB together. */
+/* What a trainer asks. The tensors of one request or reply have at most 64 MiB together; with all
+ * texts and names it has at most 64 MiB + 64 KiB. Each tensor has as many bytes as its type and
+ * shape say. After a BACKWARD that has failed, the next STEP pushes nothing, and fails with that
+ * error. */
 enum {
   SLUICE_MODULE_FORWARD = 1,       /* of the tensors; gives one output */
   SLUICE_MODULE_BACKWARD = 2,      /* of an output's gradient; gives those of inputs */
@@ -700,8 +703,10 @@ typedef struct {
   int32_t training;   /* FORWARD, CALL: the mode of the module */
   int32_t keep;       /* FORWARD: a BACKWARD will follow */
   const char* method; /* CALL: its name */
-  const char* plain;  /* CALL: how the arguments are made of the tensors; "" or NULL: they are */
-  const char* const* names; /* GRADIENTS: of these parameters; none: of all */
+  /* CALL: how the arguments are made of the tensors; "" or NULL: they are. It is JSON, in which the
+   * numbers NaN, Infinity and -Infinity may stand besides. */
+  const char* plain;
+  const char* const* names; /* GRADIENTS: of these parameters, each once; none: of all */
   size_t name_count;
   const sluice_module_tensor* tensors; /* FORWARD, BACKWARD (one), CALL */
   size_t tensor_count;
@@ -733,7 +738,9 @@ typedef struct sluice_module sluice_module;
 SLUICE_API sluice_code sluice_module_create(const sluice_job* job, const char* address,
                                             sluice_module** module);
 
-/* Waits for what was begun. A trainer that has not left counts as lost. NULL is allowed. */
+/* Waits for what was begun. A trainer that has not left counts as lost. A process that calls
+ * exit(), or returns from main(), without having freed it leaves then if its exit code is 0, and is
+ * lost otherwise. NULL is allowed. */
 SLUICE_API void sluice_module_free(sluice_module* module);
 
 /* Begins to wait for the model server, up to --connect-timeout, and to enter. Called first, once.
@@ -764,7 +771,8 @@ typedef struct {
   void* (*open)(void* context, const char* trainer, sluice_module_place* place,
                 sluice_module_reply* reply);
   /* Answers a request, or sets the reply's code and so on. The reply is all 0 before. What it shows
-   * stays valid until the session's next call. */
+   * stays valid until the session's next call. After a BACKWARD that has failed, the session gets
+   * DROP_GRADIENT in place of the next STEP. */
   void (*answer)(void* session, const sluice_module_request* request, sluice_module_reply* reply);
   /* Ends the session. If it has not left, the trainer is lost. */
   void (*close)(void* session);
@@ -773,8 +781,8 @@ typedef struct {
 typedef struct sluice_module_host sluice_module_host;
 
 /* The job of one more worker in this process, with a name of its own: for a trainer's session. The
- * server chooses its index; it may be this process itself. Freed by sluice_job_free(), before or
- * after `job`. */
+ * server chooses its index. `job` may be the job of the process that serves. Freed by
+ * sluice_job_free(), before or after `job`. */
 SLUICE_API sluice_code sluice_job_worker(const sluice_job* job, const char* name,
                                          sluice_job** worker);
 

@@ -96,10 +96,13 @@ class CTest(unittest.TestCase):
         said = ended.stdout.splitlines()
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         for line in (f"serves at unix:{folder}/model", "place 0 of 1", "output 30", "gradient of the input 10", "gradient of weight 3",
-                     "step 1", "output 34", "gradient of the input 8.5", "gradient of weight 4", "step 2", "counted 1 in 8 bytes",
+                     "step 1", "output 34", "gradient of the input 8.5", "gradient of weight 4", "step 2", "counted 2 in 8 bytes",
+                     "no step: this gradient is too large",
                      "other: there is only count", "nowhere: the model server's address is NULL, expected host:port or unix:/path",
                      "early: sluice_module_ask() was called before sluice_module_enter() has ended"):
             self.assertEqual(said.count(line), 1, ended.stdout)
+        self.assertIn("torn: a tensor of shape () and elements of 8 bytes has 3 bytes; expected as many as its shape says", ended.stdout)
+        self.assertIn("too large: the tensors of one call have 1099511627776 bytes, expected at most 67108864; name fewer", ended.stdout)
         self.assertIn("kind: sluice_module_ask() got the kind 99 with 0 tensors", ended.stdout)
         self.assertIn("steps 2", [" ".join(line.split()) for line in said])
 

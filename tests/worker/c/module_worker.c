@@ -76,6 +76,10 @@ static void Answer(void* opened, const sluice_module_request* request, sluice_mo
     case SLUICE_MODULE_BACKWARD: {
       float of_output;
       memcpy(&of_output, request->tensors[0].data, sizeof of_output);
+      if (of_output > 99) {
+        reply->code = SLUICE_INVALID_ARGUMENT;
+        reply->message = "this gradient is too large";
+      }
       *gradient += of_output * session->input;
       session->of_input = of_output * session->weight;
       Show(session, reply, NULL, &session->of_input, 0);
@@ -83,6 +87,8 @@ static void Answer(void* opened, const sluice_module_request* request, sluice_mo
     }
     case SLUICE_MODULE_GRADIENTS:
       Show(session, reply, "weight", gradient, 0);
+      /* It is refused before it is read. */
+      if (request->name_count > 0) session->shown.size = (size_t)1 << 40;
       break;
     case SLUICE_MODULE_CALL:
       if (strcmp(request->method, "count") != 0) {
@@ -94,7 +100,7 @@ static void Answer(void* opened, const sluice_module_request* request, sluice_mo
       Show(session, reply, NULL, &session->output, 0);
       session->shown.element = SLUICE_ELEMENT_INT64;
       session->shown.data = &session->calls;
-      session->shown.size = sizeof session->calls;
+      session->shown.size = request->training ? 3 : sizeof session->calls;
       break;
     case SLUICE_MODULE_STEP:
       code = sluice_push(session->client, request->samples, request->loss);
@@ -173,6 +179,34 @@ static int Step(sluice_module* module, uint64_t call, float x) {
   return 0;
 }
 
+static int BeRefused(sluice_module* module) {
+  static const char* const kWeight = "weight";
+  const float one = 1, large = 100;
+  const sluice_module_tensor input = {NULL, SLUICE_ELEMENT_FLOAT32, NULL, 0, 1, &one, sizeof one};
+  const sluice_module_tensor ones = {NULL, SLUICE_ELEMENT_FLOAT32, NULL, 0, 0, &large, sizeof large};
+  sluice_module_request request = {SLUICE_MODULE_FORWARD, 0, 1, 1, "count", NULL, NULL, 0,
+                                   NULL,                  1, 1, NULL, 0};
+  sluice_module_reply reply;
+  request.tensors = &input;
+  if (Ask(module, &request, &reply) != SLUICE_OK) return Fail("forward");
+  request.kind = SLUICE_MODULE_BACKWARD;
+  request.tensors = &ones;
+  if (Ask(module, &request, &reply) != SLUICE_INVALID_ARGUMENT) return 10;
+  request.tensor_count = 0;
+  request.kind = SLUICE_MODULE_STEP;
+  if (Ask(module, &request, &reply) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no step: %s\n", sluice_error_message());
+  request.kind = SLUICE_MODULE_CALL; /* in training */
+  if (Ask(module, &request, &reply) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("torn: %s\n", sluice_error_message());
+  request.kind = SLUICE_MODULE_GRADIENTS;
+  request.names = &kWeight;
+  request.name_count = 1;
+  if (Ask(module, &request, &reply) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("too large: %s\n", sluice_error_message());
+  return 0;
+}
+
 static int Train(sluice_job* job, const char* address) {
   sluice_module* module;
   sluice_module_request request = {SLUICE_MODULE_CALL, 0, 0, 0, "count", NULL, NULL, 0,
@@ -187,6 +221,7 @@ static int Train(sluice_job* job, const char* address) {
   printf("place %d of %d\n", (int)sluice_module_client_place(module).index,
          (int)sluice_module_client_place(module).workers);
   if (Step(module, 1, 3) != 0 || Step(module, 2, 4) != 0) return 1;
+  if (BeRefused(module) != 0) return 1;
   if (Ask(module, &request, &reply) != SLUICE_OK) return Fail("call");
   printf("counted %d in %d bytes\n", *(const unsigned char*)reply.tensors[0].data,
          (int)reply.tensors[0].size);

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """Modules on model servers: remote_modules.py SCENARIO [ARGUMENT…] [--sluice-…]. remote_modules_test.py starts it."""
 
+import gc
+import math
 import sys
 import threading
 import time
 import warnings
+import weakref
 
 import sluice
 import torch
@@ -12,6 +15,7 @@ from saying import expect, say
 from torch import nn
 
 INPUTS, STEPS = 3, 20
+_COPIES = []  # of Net's mark
 
 
 class _Fragile(torch.autograd.Function):  # pylint: disable=abstract-method
@@ -22,9 +26,19 @@ class _Fragile(torch.autograd.Function):  # pylint: disable=abstract-method
 
     @staticmethod
     def backward(ctx, gradient):  # pylint: disable=arguments-differ
-        if ctx.breaks:
+        if ctx.breaks == 14:
             raise ValueError("fourteen")
+        assert ctx.breaks != 15, "fifteen"
         return gradient, None
+
+
+class _Mark:
+    """Lives as long as its module."""
+
+    def __deepcopy__(self, _memo):
+        made = _Mark()
+        _COPIES.append(weakref.ref(made))
+        return made
 
 
 class Net(nn.Module):
@@ -35,11 +49,31 @@ class Net(nn.Module):
         self.first = nn.Linear(INPUTS, 4)
         self.norm = nn.BatchNorm1d(4)
         self.last = nn.Linear(4, 2)
+        self.mark = _Mark()
 
     def forward(self, x):
         if x.numel() and x[0, 0] == 13:
             raise KeyError("thirteen")
-        return self.last(torch.tanh(self.norm(_Fragile.apply(self.first(x), bool(x.numel() and x[0, 0] == 14)))))
+        return self.last(torch.tanh(self.norm(_Fragile.apply(self.first(x), float(x[0, 0]) if x.numel() else 0))))
+
+    def evaluate(self, fails):
+        self.eval()
+        assert not fails, "sixteen"
+
+    def alive(self):
+        return sum(one() is not None for one in _COPIES)
+
+    def same(self, values):
+        return all(one is values[0] for one in values)
+
+    def echo(self, value):
+        return value
+
+    def words(self, letters):
+        return "x" * letters
+
+    def unknown(self):
+        return object()
 
     def scaled(self, x, scale, words):
         return {"x": x * scale, "training": self.training, "words": [*words, b"bytes"], "gradient": (self.first(x).requires_grad, None)}
@@ -83,14 +117,18 @@ def loss_of(output):
     return output.square().mean()
 
 
+METHODS = ["scaled", "both", "nothing", "evaluate", "alive", "same", "echo", "words", "unknown"]
+
+
 # ---- Those who serve ----
 
 def serves(job, at, kind="net", trainers="0"):
     torch.manual_seed(1)
     model = {"net": make_net, "first": lambda: nn.Sequential(nn.Linear(INPUTS, 4), nn.Tanh()), "second": lambda: nn.Linear(4, 2),
              "tutorial": Tutorial}[kind]()
+    gc.disable()  # what trainers have used is freed without it
     before = [parameter.clone() for parameter in model.parameters()]
-    code = sluice.serve_module(job, model, make_optimizer(model), at=at, methods=["scaled", "both", "nothing"] if kind == "net" else [],
+    code = sluice.serve_module(job, model, make_optimizer(model), at=at, methods=METHODS if kind == "net" else [],
                                trainers=int(trainers))
     assert all(torch.equal(one, parameter) for one, parameter in zip(before, model.parameters()))
     say("served", code)
@@ -175,6 +213,17 @@ def use_it(job, at):
     y, same = model.call("both", x, torch.tensor([True, False]))
     assert torch.equal(same, x) and y.tolist() == [True, False]
     assert model.call("nothing") is None
+    assert model.call("echo", [math.inf, -math.inf]) == [math.inf, -math.inf] and math.isnan(model.call("echo", math.nan))
+    assert model.call("same", [b"bytes" * 100_000] * 5000)  # they are sent once, and made once
+    assert model.call("echo", [b"one", b"two", b"", "text", b"one"]) == [b"one", b"two", b"", "text", b"one"]
+    for fails in (False, True):
+        model.train()
+        model.call("scaled", x, 1, [])
+        try:
+            model.call("evaluate", fails)
+        except sluice.RemoteError:
+            assert fails
+        assert model.call("scaled", x, 1, [])["training"] is True
     for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool):
         sent = torch.tensor([[0, 1, 1], [1, 0, 1]]).to(dtype).t()
         assert torch.equal(model.call("both", sent, sent)[0], sent), dtype
@@ -200,9 +249,13 @@ def make_mistakes(job, at):
     expect(ValueError, "found str", lambda: model("text"))
     expect(TypeError, "a object cannot be handed to another worker", lambda: model.call("both", object(), x))
     for name in ("parameters", "__init__", "forward", "first"):
-        expect(sluice.RemoteError, f"the model server offers no method {name!r}; it offers scaled, both, nothing", lambda: model.call(name))
+        expect(sluice.RemoteError, f"the model server offers no method {name!r}; it offers scaled, both, nothing, evaluate", lambda: model.call(name))
     expect(sluice.RemoteError, "the module trains no parameter 'norm.running_mean'", lambda: model.gradients("norm.running_mean"))
     expect(sluice.RemoteError, "the tensors of one call have", lambda: model(torch.zeros(6_000_000, 3)))
+    expect(sluice.RemoteError, "expected at most 67174400 with all tensors, texts and names", lambda: model.call("echo", "x" * 70_000_000))
+    expect(sluice.RemoteError, "expected at most 67174400 with all tensors, texts and names", lambda: model.call("words", 70_000_000))
+    expect(sluice.RemoteError, "the method 'unknown' has returned what cannot be sent: a object cannot", lambda: model.call("unknown"))
+    expect(sluice.RemoteError, 'the gradient of "last.bias" was asked for twice at once', lambda: model.gradients(*["last.bias"] * 2))
     output = loss_of(model(x))
     expect(RuntimeError, "it has no gradients of second order", lambda: output.backward(create_graph=True))
     model.zero_grad()
@@ -212,6 +265,11 @@ def make_mistakes(job, at):
     expect(sluice.RemoteError, "each has one backward, before step() and zero_grad()", model.step)  # and pushes nothing
     model(torch.full((2, 3), 14.0)).sum().backward()  # nobody waits for its answer
     expect(sluice.RemoteError, "the module refuses these tensors: ValueError: fourteen", model.step)  # and pushes nothing
+    loss_of(model(x)).backward()
+    model(torch.full((2, 3), 15.0)).sum().backward()
+    expect(sluice.RemoteError, "the model server has failed: AssertionError: fifteen", model.step)  # and pushes nothing
+    for _ in range(9):
+        expect(sluice.RemoteError, "the module refuses these tensors: TypeError", lambda: model.call("both", x))
     loss_of(model(x)).backward()
     assert model.step().step == 1
     expect(ValueError, "samples is 0", lambda: model.step(samples=0))
@@ -279,6 +337,27 @@ def wait_in_a_step(job, at):
     model.leave()
 
 
+def come_and_go(job, at):
+    """What a trainer used is freed when it is gone."""
+    models = []
+    for step in range(3):
+        models.append(sluice.RemoteModule(job, at))  # which takes the place of the one before
+        loss_of(models[-1](batch_of(0, step))).backward()
+        assert models[-1].step().step == step + 1
+        assert models[-1].call("alive") == 1
+    say("came and went")
+
+
+def end_with(job, at, code, how):
+    model = sluice.RemoteModule(job, at)
+    loss_of(model(batch_of(0, 0))).backward()
+    model.step()
+    say("ends")
+    if how == "global":
+        globals()["kept"] = model
+    sys.exit(int(code))
+
+
 def fail(job, at):
     """A trainer that an exception ends."""
     model = sluice.RemoteModule(job, at)
@@ -314,6 +393,13 @@ def serves_and_is_told(job, at):
     expect(ValueError, "Net has no method 'train_all', which `methods` names",
            lambda: sluice.serve_module(job, model, make_optimizer(model), at=at, methods=["train_all"]))
     expect(ValueError, "methods is 'both', expected names", lambda: sluice.serve_module(job, model, make_optimizer(model), at=at, methods="both"))
+    for name in ("max_trainers", "trainers"):
+        for count in (-1, 2**32, 1.5):
+            expect(ValueError, f"{name} is {count}, expected a whole number from ",
+                   lambda: sluice.serve_module(job, model, make_optimizer(model), at=at, **{name: count}))  # pylint: disable=cell-var-from-loop
+    expect(sluice.ModelError, "LBFGS computes the gradient several times in a step",
+           lambda: sluice.serve_module(job, model, torch.optim.LBFGS(model.parameters()), at=at))
+    expect(sluice.ModelError, "is none of `model`'s", lambda: sluice.serve_module(job, model, make_optimizer(make_net()), at=at))
     model.lock = threading.Lock()
     expect(sluice.ModelError, "each trainer needs a copy of the model and the optimizer, and copy.deepcopy() fails: cannot pickle",
            lambda: sluice.serve_module(job, model, make_optimizer(model), at=at))
@@ -322,6 +408,15 @@ def serves_and_is_told(job, at):
                                ("192.0.2.1:1", sluice.RemoteError, "in plaintext at 192.0.2.1:1 the network could read and change"),
                                ("nowhere", sluice.RemoteError, "nowhere")):
         expect(kind, why, lambda: sluice.serve_module(job, model, make_optimizer(model), at=address))  # pylint: disable=cell-var-from-loop
+    check = sluice._library.check
+
+    def interrupt(code):
+        check(code)
+        raise KeyboardInterrupt
+
+    sluice._library.check = interrupt
+    for _ in range(2):  # the first one no longer listens when the second begins
+        expect(KeyboardInterrupt, "", lambda: sluice.serve_module(job, model, make_optimizer(model), at=at))
     say("told")
 
 

@@ -86,6 +86,7 @@ class RemoteModulesTest(unittest.TestCase):
         said = self.play(2, "make_mistakes", self.at("model"))
         self.assertIn("mistaken", said.stdout)
         self.assertRegex(said.stderr, "(?s)Traceback .*KeyError: 'thirteen'")  # for those who have the model
+        self.assertEqual(re.findall(r"\(TypeError number (\d+)\)", said.stderr), ["1", "2", "4", "8"])
         self.assertEqual(re.findall(r"^  steps +(\d+)$", said.stdout, re.M), ["2"])
 
     def test_what_cannot_be_served_is_told(self):
@@ -143,7 +144,7 @@ class RemoteModulesTest(unittest.TestCase):
         self.assertIn("interrupted", self.ended(trainer, -signal.SIGINT))
 
     def test_a_trainer_that_an_exception_ends_is_lost_and_one_of_its_name_takes_its_place(self):
-        server = self.serve()
+        server = self.serve("server", 1, "--lease=600")  # another process takes the place, however long it takes to start
         model = self.model_server()
         self.assertIn("LookupError: no more data", self.ended(self.trainer("fail"), 1))
         line = next(line for line in server.stderr if "was lost" in line)
@@ -151,6 +152,27 @@ class RemoteModulesTest(unittest.TestCase):
         self.assertIn("came again", self.ended(self.trainer("come_again")))
         self.assertIn("served 0", self.ended(model))
         self.ended(server)
+
+    def test_what_a_trainer_used_is_freed_when_it_is_gone(self):
+        server = self.serve()
+        model = self.model_server()
+        self.assertIn("came and went", self.ended(self.trainer("come_and_go")))
+        self.assertIn("served 0", self.ended(model))
+        self.ended(server)
+
+    def test_a_trainer_has_left_if_its_process_ends_with_code_0_and_is_lost_otherwise(self):
+        for how in ("local", "global"):
+            with self.subTest(how):
+                server, model = self.serve(), self.model_server()
+                self.ended(self.trainer("end_with", "0", how))
+                self.assertIn("served 0", self.ended(model))
+                self.assertNotIn("was lost", self.ended(server))
+                server, model = self.serve(), self.model_server()
+                self.ended(self.trainer("end_with", "3", how), 3)
+                self.assertIn("its trainer is gone", next(line for line in server.stderr if "was lost" in line))
+                for process in (model, server):
+                    process.kill()
+                    process.wait()
 
     def test_a_model_server_in_cpp_serves_trainers_in_python(self):
         server = self.serve()

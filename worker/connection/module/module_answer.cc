@@ -1,7 +1,11 @@
 #include "worker/connection/module/module_answer.h"
 
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/wire/push.h"
 #include "worker/connection/module/module_messages.h"
@@ -20,6 +24,18 @@ v1::ModuleReply DoneOr(const absl::Status& status) {
   v1::ModuleReply reply;
   reply.mutable_done();
   return reply;
+}
+
+absl::Status CheckNamedOnce(const std::vector<std::string>& parameters) {
+  std::set<absl::string_view> named;
+  for (const std::string& name : parameters) {
+    if (!named.insert(name).second) {
+      return MakeError(Reason::kBadArgument,
+                       absl::StrCat("the gradient of \"", name,
+                                    "\" was asked for twice at once; name each parameter once"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 v1::ModuleReply AnswerForward(v1::ForwardModule&& message, ModuleSession& session) {
@@ -53,7 +69,11 @@ v1::ModuleReply AnswerCall(v1::CallModule&& message, ModuleSession& session) {
 }
 
 v1::ModuleReply AnswerGradients(const v1::GetModuleGradients& message, ModuleSession& session) {
-  auto gradients = session.Gradients({message.parameters().begin(), message.parameters().end()});
+  const std::vector<std::string> parameters(message.parameters().begin(),
+                                            message.parameters().end());
+  const absl::Status once = CheckNamedOnce(parameters);
+  if (!once.ok()) return FailureOf(once);
+  auto gradients = session.Gradients(parameters);
   if (!gradients.ok()) return FailureOf(gradients.status());
   v1::ModuleReply reply;
   *reply.mutable_gradients_of() = ToProto(*std::move(gradients));
@@ -76,22 +96,45 @@ v1::ModuleReply AnswerStep(const v1::StepModule& message, ModuleSession& session
 
 }  // namespace
 
-absl::StatusOr<v1::ModuleReply> AnswerModule(v1::ModuleRequest&& request, ModuleSession& session) {
+absl::StatusOr<v1::ModuleReply> ModuleAnswers::Answer(v1::ModuleRequest&& request) {
+  const bool is_backward = request.has_backward();
+  auto reply = AnswerOf(std::move(request));
+  if (!reply.ok()) return reply;
+  const absl::Status fits = CheckFits(*reply);
+  if (!fits.ok()) reply = FailureOf(fits);
+  if (is_backward && reply->has_failure()) spoiled_.Update(FromProto(reply->failure()));
+  return reply;
+}
+
+v1::ModuleReply ModuleAnswers::DropGradient() {
+  const absl::Status dropped = session_.DropGradient();
+  if (dropped.ok()) spoiled_ = absl::OkStatus();
+  return DoneOr(dropped);
+}
+
+v1::ModuleReply ModuleAnswers::Step(const v1::StepModule& message) {
+  if (spoiled_.ok()) return AnswerStep(message, session_);
+  v1::ModuleReply refused = FailureOf(spoiled_);
+  DropGradient();
+  return refused;
+}
+
+absl::StatusOr<v1::ModuleReply> ModuleAnswers::AnswerOf(v1::ModuleRequest&& request) {
   switch (request.request_case()) {
     case v1::ModuleRequest::kForward:
-      return AnswerForward(std::move(*request.mutable_forward()), session);
+      return AnswerForward(std::move(*request.mutable_forward()), session_);
     case v1::ModuleRequest::kBackward:
-      return AnswerBackward(std::move(*request.mutable_backward()), session);
+      return AnswerBackward(std::move(*request.mutable_backward()), session_);
     case v1::ModuleRequest::kCall:
-      return AnswerCall(std::move(*request.mutable_call()), session);
+      return AnswerCall(std::move(*request.mutable_call()), session_);
     case v1::ModuleRequest::kGetGradients:
-      return AnswerGradients(request.get_gradients(), session);
+      return AnswerGradients(request.get_gradients(), session_);
     case v1::ModuleRequest::kDropGradient:
-      return DoneOr(session.DropGradient());
+      return DropGradient();
     case v1::ModuleRequest::kStep:
-      return AnswerStep(request.step(), session);
+      return Step(request.step());
     case v1::ModuleRequest::kLeave:
-      return DoneOr(session.Leave(request.leave().stay()));
+      return DoneOr(session_.Leave(request.leave().stay()));
     default:
       return MakeError(Reason::kBadArgument,
                        "a request of Train is empty or a second `enter`; expected one of the "

@@ -39,6 +39,7 @@ constexpr int kPeerTimeoutMs = 10000;  // until a silent peer is asked, and unti
 constexpr int kHandshakeMs = 10000;
 constexpr int kCallsOfConnection = 16;                       // at once
 constexpr int kThreadsOfGrpc = 16;                           // beside those of the trainers
+constexpr uint32_t kMostThreads = 1 << 20;                   // of the trainers
 constexpr absl::Duration kUntilEntered = absl::Seconds(20);  // from the call's begin to `enter`
 constexpr absl::Duration kUntilRead = absl::Seconds(60);     // from an answer to its last byte
 constexpr absl::Duration kWatchInterval = absl::Seconds(1);
@@ -53,6 +54,9 @@ absl::Status CheckRole(const grpc::ServerContext& context) {
 }
 
 absl::Status CheckName(const std::string& trainer) {
+  if (trainer.find('\0') != std::string::npos) {
+    return MakeError(Reason::kBadArgument, "enter.trainer has a byte that is 0");
+  }
   if (!trainer.empty() && trainer.size() <= kMaxWorkerName) return absl::OkStatus();
   return MakeError(Reason::kBadArgument, absl::StrCat("enter.trainer has ", trainer.size(),
                                                       " bytes, expected 1 to ", kMaxWorkerName));
@@ -136,7 +140,8 @@ class ModuleHost::Parts final : public v1::ModuleServer::Service {
 
   void SetLimits(grpc::ServerBuilder& builder) const {
     grpc::ResourceQuota quota("model server");
-    quota.SetMaxThreads(static_cast<int>(options_.max_trainers) + kThreadsOfGrpc);
+    const uint32_t trainers = std::min(options_.max_trainers, kMostThreads);
+    quota.SetMaxThreads(static_cast<int>(trainers) + kThreadsOfGrpc);
     builder.SetResourceQuota(quota);
     builder.SetMaxReceiveMessageSize(kMaxTensorMessage);
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
@@ -196,10 +201,11 @@ class ModuleHost::Parts final : public v1::ModuleServer::Service {
     v1::ModuleReply entered;
     *entered.mutable_entered() = ToProto(session.place());
     bool open = write(entered);
+    ModuleAnswers answers(session);
     v1::ModuleRequest request;
     while (open && stream.Read(&request)) {
       const bool leaves = request.has_leave();
-      auto reply = AnswerModule(std::move(request), session);
+      auto reply = answers.Answer(std::move(request));
       if (!reply.ok()) return reply.status();
       left |= leaves && reply->has_done();
       open = write(*reply);

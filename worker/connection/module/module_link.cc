@@ -65,6 +65,8 @@ class ModuleLink final : public ModuleSession {
     v1::ModuleRequest request;
     request.mutable_backward()->set_call(call);
     *request.mutable_backward()->mutable_gradient() = ToProto(std::move(gradient));
+    absl::Status fits = CheckFits(request);
+    if (!fits.ok()) return fits;
     if (!waits) {
       ++unread_;
       absl::Status sent = Send(request);
@@ -125,6 +127,8 @@ class ModuleLink final : public ModuleSession {
   // Sends the request and returns its answer, which is the last one. An error of an earlier request
   // whose answer nobody has waited for comes first.
   absl::StatusOr<Reply> Ask(const v1::ModuleRequest& request, Reply::ReplyCase expected) {
+    absl::Status fits = CheckFits(request);
+    if (!fits.ok()) return fits;
     absl::Status sent = Send(request);
     if (!sent.ok()) return sent;
     absl::Status earlier;

@@ -7,11 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
+#include "worker/connection/grpc/channel.h"
 
 namespace sluice {
 namespace {
 
-constexpr int kMaxDims = 16;
+constexpr size_t kMaxDims = 16;
 constexpr int kMaxValues = 4096;  // tensors of a method's arguments or results
 
 struct TypeInfo {
@@ -99,26 +100,33 @@ absl::StatusOr<PlainTensor> FromProto(v1::ModuleTensor&& message) {
     return Bad(absl::StrCat("a tensor's element type is ", static_cast<int>(message.type()),
                             ", expected one of module_server.proto"));
   }
-  if (message.shape_size() > kMaxDims) {
-    return Bad(absl::StrCat("a tensor has ", message.shape_size(), " dimensions, expected at most ",
-                            kMaxDims));
-  }
   PlainTensor tensor;
   tensor.type = type->type;
   tensor.shape.assign(message.shape().begin(), message.shape().end());
-  const absl::optional<size_t> bytes = BytesOf(*type, tensor.shape);
-  if (!bytes.has_value() || *bytes != message.data().size()) {
+  tensor.requires_grad = message.requires_grad();
+  tensor.data = std::move(*message.mutable_data());
+  const absl::Status sound = CheckSound(tensor);
+  if (!sound.ok()) return sound;
+  return tensor;
+}
+
+absl::Status CheckSound(const PlainTensor& tensor) {
+  if (tensor.shape.size() > kMaxDims) {
+    return Bad(absl::StrCat("a tensor has ", tensor.shape.size(), " dimensions, expected at most ",
+                            kMaxDims));
+  }
+  const TypeInfo& type = InfoOf(tensor.type);
+  const absl::optional<size_t> bytes = BytesOf(type, tensor.shape);
+  if (!bytes.has_value() || *bytes != tensor.data.size()) {
     return Bad(absl::StrCat("a tensor of shape (", absl::StrJoin(tensor.shape, ", "),
-                            ") and elements of ", type->size, " bytes has ", message.data().size(),
+                            ") and elements of ", type.size, " bytes has ", tensor.data.size(),
                             " bytes; expected as many as its shape says, and at most ",
                             kMaxTensorBytes));
   }
-  if (tensor.type == ElementType::kBool && HasOtherThanZeroAndOne(message.data())) {
+  if (tensor.type == ElementType::kBool && HasOtherThanZeroAndOne(tensor.data)) {
     return Bad("a tensor of bool has a byte above 1");
   }
-  tensor.requires_grad = message.requires_grad();
-  tensor.data = std::move(*message.mutable_data());
-  return tensor;
+  return absl::OkStatus();
 }
 
 v1::ForwardModule ToProto(ForwardCall call) {
@@ -228,12 +236,24 @@ absl::Status FromProto(const v1::ModuleFailure& message) {
   return MakeError(code, ReasonFromName(message.reason()), message.message());
 }
 
+absl::Status CheckFits(size_t bytes, absl::string_view advice) {
+  if (bytes <= kMaxTensorBytes) return absl::OkStatus();
+  return Bad(absl::StrCat("the tensors of one call have ", bytes, " bytes, expected at most ",
+                          kMaxTensorBytes, "; ", advice));
+}
+
 absl::Status CheckFits(const std::vector<PlainTensor>& tensors) {
   size_t bytes = 0;
   for (const PlainTensor& tensor : tensors) bytes += tensor.data.size();
-  if (bytes <= kMaxTensorBytes) return absl::OkStatus();
-  return Bad(absl::StrCat("the tensors of one call have ", bytes, " bytes, expected at most ",
-                          kMaxTensorBytes, "; use smaller batches"));
+  return CheckFits(bytes);
+}
+
+absl::Status CheckFits(const google::protobuf::MessageLite& message) {
+  const size_t bytes = message.ByteSizeLong();
+  if (bytes <= size_t{kMaxTensorMessage}) return absl::OkStatus();
+  return Bad(absl::StrCat("one call would send ", bytes, " bytes, expected at most ",
+                          kMaxTensorMessage,
+                          " with all tensors, texts and names; make several calls of it"));
 }
 
 }  // namespace sluice

@@ -5,10 +5,14 @@
 #ifndef SLUICE_WORKER_CONNECTION_MODULE_MODULE_MESSAGES_H_
 #define SLUICE_WORKER_CONNECTION_MODULE_MODULE_MESSAGES_H_
 
+#include <google/protobuf/message_lite.h>
+
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "sluice/v1/module_server.pb.h"
 #include "worker/connection/module/module_session.h"
 #include "worker/connection/module/plain_tensor.h"
@@ -41,8 +45,15 @@ ModulePlace FromProto(const v1::ModuleEntered& message);
 v1::ModuleFailure ToProto(const absl::Status& status);
 absl::Status FromProto(const v1::ModuleFailure& message);
 
-// BAD_ARGUMENT if the tensors have too many bytes for one message.
+// BAD_ARGUMENT if the tensor's bytes are not those that its type and shape say.
+absl::Status CheckSound(const PlainTensor& tensor);
+
+// BAD_ARGUMENT if tensors have too many bytes for one message. `advice` says what to do then.
+absl::Status CheckFits(size_t bytes, absl::string_view advice = "use smaller batches");
 absl::Status CheckFits(const std::vector<PlainTensor>& tensors);
+
+// BAD_ARGUMENT if the message is too large to be sent, with all its texts and names.
+absl::Status CheckFits(const google::protobuf::MessageLite& message);
 
 }  // namespace sluice
 

@@ -74,6 +74,7 @@ class ModuleSession {
 
   virtual absl::Status DropGradient() = 0;
 
+  // After a Backward() that has failed, a model server calls DropGradient() in its place.
   virtual absl::StatusOr<RoundReport> Step(uint32_t samples, absl::optional<float> loss) = 0;
 
   virtual absl::Status Leave(bool stay) = 0;

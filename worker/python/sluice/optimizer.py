@@ -960,6 +960,12 @@ def _steps_here(where: str, optimizer: torch.optim.Optimizer, job: Job, has_loca
     return where == "worker" or bool(why_not)
 
 
+def check_optimizer(optimizer: torch.optim.Optimizer, job: Job, model: torch.nn.Module) -> None:
+    """Raises the ModelError of a DistributedOptimizer that would be made of these."""
+    _steps_here("auto", optimizer, job, False, _is_of_program("auto", optimizer))
+    _named_parameters(optimizer, model, bool(embeddings_of(model)), set())
+
+
 def _why_one_layout(where: str, local_steps: int, has_tables: bool) -> str:
     """Returns why the model keeps what it trains, and what to do; "" if that may change."""
     if where == "server":

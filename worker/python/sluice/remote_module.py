@@ -1,5 +1,6 @@
 """A module whose parameters and computation are on a model server, which serve_module() makes, or ServeModule() in C++."""
 
+import contextlib
 import ctypes
 import threading
 import warnings
@@ -134,17 +135,20 @@ class RemoteModule(torch.nn.Module):
         begun: List[RemoteModule] = []
         rounds: List[Round] = []
         errors: List[BaseException] = []
-        try:
+        with contextlib.ExitStack() as locks:
             for part in parts:
-                part._begin_step(samples, loss)
-                begun.append(part)
-        except RemoteError as error:
-            errors.append(error)
-        for part in begun:
+                locks.enter_context(part._lock)
             try:
-                rounds.append(part._end_step())
+                for part in parts:
+                    part._begin_step(samples, loss)
+                    begun.append(part)
             except RemoteError as error:
                 errors.append(error)
+            for part in begun:
+                try:
+                    rounds.append(part._end_step())
+                except RemoteError as error:
+                    errors.append(error)
         if errors:
             raise errors[0]
         return rounds
@@ -155,30 +159,34 @@ class RemoteModule(torch.nn.Module):
 
     def gradients(self, *names: str) -> Dict[str, torch.Tensor]:
         """Returns this trainer's gradient, by the names of the module's parameters: what its backward() has added up since its
-        last step(). Without names, of all that are trained: at most 64 MiB at once."""
+        last step(). Without names, of all that are trained: at most 64 MiB at once. Give each name once."""
         words = (ctypes.c_char_p * max(1, len(names)))(*[name.encode() for name in names])
-        reply = self._ask(_library.MODULE_GRADIENTS, names=words, name_count=len(names))
-        return {reply.tensors[place].name.decode(): received(reply.tensors[place]) for place in range(reply.tensor_count)}
+        with self._lock:
+            reply = self._ask(_library.MODULE_GRADIENTS, names=words, name_count=len(names))
+            return {reply.tensors[place].name.decode(): received(reply.tensors[place]) for place in range(reply.tensor_count)}
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Calls a method of the module that the server offers (serve_module(methods=…)), and returns what that returns.
 
         Arguments and results are tensors, numbers, texts, bytes, and lists, tuples and dictionaries of those; with a server in
-        C++, tensors alone. Tensors come back without gradients, on the CPU.
+        C++, tensors alone. Tensors come back without gradients, on the CPU. All of one side have at most 64 MiB together, the
+        texts and numbers in them included.
         """
         plain, tensors = plain_data.parts_of(arguments)
         if len(tensors) == len(arguments) and all(isinstance(one, torch.Tensor) for one in arguments):
             plain = ""
         sent = SentTensors(tensors)
-        reply = self._ask(_library.MODULE_CALL, sent, method=method.encode(), plain=plain.encode(), training=int(self.training))
-        values = all_received(reply.tensors, reply.tensor_count)
-        text = (reply.plain or b"").decode()
+        with self._lock:
+            reply = self._ask(_library.MODULE_CALL, sent, method=method.encode(), plain=plain.encode(), training=int(self.training))
+            values = all_received(reply.tensors, reply.tensor_count)
+            text = (reply.plain or b"").decode()
         if text:
             return plain_data.of_parts(text, values)
         return None if not values else values[0] if len(values) == 1 else tuple(values)
 
     def leave(self) -> None:
-        """Ends this trainer's part: the others no longer wait for it. A process that ends without an exception does so itself."""
+        """Ends this trainer's part: the others no longer wait for it. A process that ends with exit code 0 does so itself, and so
+        does one that goes on without this object for a second. With another exit code, the trainer is lost."""
         self._leave(False)
 
     def await_end(self) -> None:
@@ -258,12 +266,19 @@ class RemoteModule(torch.nn.Module):
                         "parameter server: see --checkpoint-dir and sluice.load_checkpoint()")
 
 
-def _close(handle: ctypes.c_void_p, waits: List[bool], standing: _Standing, _job: Job) -> None:
-    """A trainer that an exception has ended is lost; another one has left."""
+def _close(handle: ctypes.c_void_p, waits: List[bool], standing: _Standing, job: Job) -> None:
+    """A trainer that an exception has ended is lost. Another one that is dropped may be that of a program which is done, or of
+    one that ends with an error. So it leaves only if the process goes on. If that ends, the library leaves if the exit code is 0."""
     if forked() or waits[0]:
         return  # what Ctrl-C has interrupted may wait for others for long: the process ends without it, and the server notices
-    if standing.takes_part and not _ending.exception_of(standing.thread):
-        request = _library.ModuleRequest(kind=_library.MODULE_LEAVE)
-        if library.sluice_module_ask(handle, ctypes.byref(request)) == _library.OK:
-            library.sluice_module_wait(handle, _library.FOREVER, None)
+    if not standing.takes_part or _ending.exception_of(standing.thread):
+        library.sluice_module_free(handle)
+    elif not _ending.process_ends():
+        _ending.unless_process_ends(lambda: _leave(handle, job))
+
+
+def _leave(handle: ctypes.c_void_p, _job: Job) -> None:
+    request = _library.ModuleRequest(kind=_library.MODULE_LEAVE)
+    if library.sluice_module_ask(handle, ctypes.byref(request)) == _library.OK:
+        library.sluice_module_wait(handle, _library.FOREVER, None)
     library.sluice_module_free(handle)

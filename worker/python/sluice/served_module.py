@@ -5,7 +5,9 @@ import copy
 import ctypes
 import itertools
 import logging
+import operator
 import threading
+import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -16,9 +18,11 @@ from sluice.client import DISPOSITIONS
 from sluice.errors import ModelError, RemoteError, code_of
 from sluice.job import Job, check_not_forked
 from sluice.module_tensors import SentTensors, all_received
-from sluice.optimizer import DistributedOptimizer
+from sluice.optimizer import DistributedOptimizer, check_optimizer
 
 _MOST_KEPT = 64  # forwards whose backward may still come
+_MOST_TRAINERS = 2**32 - 1
+_MOST_BYTES = 64 << 20  # of the tensors of one reply
 _SECONDS_BETWEEN_SIGNALS = 0.1
 _INVALID_ARGUMENT, _INTERNAL, _UNAVAILABLE = 3, 13, 14
 
@@ -43,21 +47,23 @@ def serve_module(job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimi
         and --sluice-tls-ca are needed.
       methods: names of the model's methods that trainers may call (RemoteModule.call()). They work on that trainer's copy, under
         torch.no_grad(). No other attribute can be reached.
-      max_trainers: at once.
-      trainers: that must have come before this returns; by default as many as the job has workers.
+      max_trainers: at once, at least 1.
+      trainers: that must have come before this returns; by default, and with 0, as many as the job has workers.
 
     Returns: the exit code for sys.exit(): that of job.serve(), or 0.
 
     Raises:
       ServerGoneError: it cannot listen there.
       ModelError: the model or the optimizer cannot be served.
+      ValueError: another argument is wrong.
     """
     check_not_forked()
+    most, awaited = _count_of("max_trainers", max_trainers, 1), _count_of("trainers", 0 if trainers is None else trainers, 0)
     server = _Server(job, model, optimizer, methods)
     host = ctypes.c_void_p()
-    _library.check(library.sluice_module_serve(job._handle, at.encode(), max_trainers, trainers or 0, ctypes.byref(server.functions),
-                                               ctypes.byref(host)))
-    try:
+    try:  # Ctrl-C may come as soon as the host calls the server's functions
+        _library.check(library.sluice_module_serve(job._handle, at.encode(), most, awaited, ctypes.byref(server.functions),
+                                                   ctypes.byref(host)))
         code = job.serve() if job.is_server else 0
         # Trainers may still evaluate after the job is over.
         while code == 0 and library.sluice_module_host_wait(host, _SECONDS_BETWEEN_SIGNALS) == _library.PENDING:
@@ -66,6 +72,16 @@ def serve_module(job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimi
     finally:
         server.ends.set()
         library.sluice_module_host_free(host)
+
+
+def _count_of(name: str, value: Any, least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not least <= number <= _MOST_TRAINERS:
+        raise ValueError(f"{name} is {value!r}, expected a whole number from {least} to {_MOST_TRAINERS}")
+    return number
 
 
 class _Refused(Exception):
@@ -87,20 +103,46 @@ class _Output(NamedTuple):
     output: torch.Tensor
 
 
+class _Troubles:
+    """What has gone wrong in requests. A trainer can make much go wrong, so the log has the 1st error of a class, the 2nd, the
+    4th, the 8th, and so on. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Dict[str, int] = {}  # by the names of classes
+
+    def log(self, level: int, what: str, why: BaseException) -> None:
+        kind = type(why).__name__
+        with self._lock:
+            count = self._counts[kind] = self._counts.get(kind, 0) + 1
+        if count & (count - 1) == 0:
+            logging.getLogger("sluice").log(level, "%s (%s number %d)", what, kind, count, exc_info=why)
+
+    @contextlib.contextmanager
+    def of_module(self) -> Iterator[None]:
+        """In its block the program's module works on what a trainer has sent."""
+        try:
+            yield
+        except RemoteError:
+            raise
+        except (RuntimeError, ValueError, TypeError, IndexError) as why:
+            self.log(logging.WARNING, "the module refuses what a trainer has sent", why)
+            raise _Refused(f"the module refuses these tensors: {type(why).__name__}: {why}") from why
+
+
 class _Trainer:
     """The session of one trainer: a copy of the module, and a worker of the job."""
 
     def __init__(self, job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimizer, methods: Sequence[str],
-                 ends: threading.Event) -> None:
-        self._job = job
+                 ends: threading.Event, troubles: _Troubles) -> None:
         self._model = model
         self._methods = methods
         self._ends = ends
+        self._troubles = troubles
         self._optimizer = DistributedOptimizer(optimizer, job, model)
         self._device = next(model.parameters()).device
-        self._mode: Optional[bool] = None  # of the last call
+        self._mode: Optional[bool] = None  # of the model, if no method may have changed it
         self._outputs: Dict[int, _Output] = {}  # by the numbers of their calls
-        self._spoiled: Optional[_Refused] = None  # the first error of a backward since the last step
 
     def place(self) -> Tuple[int, int, int]:
         return self._optimizer.index, self._optimizer.workers, self._optimizer.batches_before
@@ -127,9 +169,10 @@ class _Trainer:
 
     def close(self) -> None:
         """A trainer that has not left is lost."""
+        self._outputs.clear()
         client = self._optimizer._client
-        if client.close("its trainer is gone"):
-            library.sluice_job_free(self._job._handle)
+        client.tell_while_waiting(lambda: None)  # not this object, which has the client
+        client.close("its trainer is gone")
 
     def _forward(self, request: _library.ModuleRequest) -> SentTensors:
         keeps = bool(request.keep)
@@ -138,29 +181,25 @@ class _Trainer:
                            "are kept; call backward(), step() or zero_grad(), or forward() under torch.no_grad()")
         self._set_mode(bool(request.training))
         wanted = [keeps and bool(request.tensors[place].requires_grad) for place in range(request.tensor_count)]
-        with _of_module(), torch.set_grad_enabled(keeps):
+        with self._troubles.of_module(), torch.set_grad_enabled(keeps):
             leaves = [tensor.requires_grad_(wants) for tensor, wants in zip(self._tensors(request), wanted)]
             # A module may change its input in place, which autograd forbids for a leaf.
             output = self._model(*[leaf.clone() if wants else leaf for leaf, wants in zip(leaves, wanted)])
-            if not isinstance(output, torch.Tensor):
-                raise TypeError(f"the module has returned a {type(output).__name__}, expected one tensor")
-            sent = SentTensors([output], [output.requires_grad])
+        if not isinstance(output, torch.Tensor):
+            raise _Refused(f"the module has returned a {type(output).__name__}, expected one tensor")
+        sent = SentTensors([output], [output.requires_grad])
         if output.requires_grad:
             self._outputs[request.call] = _Output(leaves, output)
         return sent
 
     def _backward(self, request: _library.ModuleRequest) -> SentTensors:
-        try:
-            kept = self._outputs.pop(request.call, None)
-            if kept is None:
-                raise _Refused(f"there is no output of call {request.call} any more; each has one backward, before step() and "
-                               "zero_grad()")
-            with _of_module():
-                torch.autograd.backward([kept.output], [self._tensors(request)[0].to(kept.output.device)])
-            return SentTensors([torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in kept.inputs if leaf.requires_grad])
-        except _Refused as why:
-            self._spoiled = self._spoiled or why
-            raise
+        """If it fails, the library asks to drop the gradient in place of the next step."""
+        kept = self._outputs.pop(request.call, None)
+        if kept is None:
+            raise _Refused(f"there is no output of call {request.call} any more; each has one backward, before step() and zero_grad()")
+        with self._troubles.of_module():
+            torch.autograd.backward([kept.output], [self._tensors(request)[0].to(kept.output.device)])
+        return SentTensors([torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in kept.inputs if leaf.requires_grad])
 
     def _gradients(self, names: List[str]) -> SentTensors:
         trained = {name: parameter for name, parameter in self._model.named_parameters() if parameter.requires_grad}
@@ -168,6 +207,9 @@ class _Trainer:
         if unknown:
             raise _Refused(f"the module trains no parameter {unknown[0]!r}, but {', '.join(trained)}")
         chosen = {name: trained[name] for name in names or trained}
+        size = sum(one.numel() * one.element_size() for one in chosen.values())
+        if size > _MOST_BYTES:
+            raise _Refused(f"these gradients have {size} bytes, expected at most {_MOST_BYTES}; name fewer parameters")
         return SentTensors([torch.zeros_like(one) if one.grad is None else one.grad for one in chosen.values()], names=list(chosen))
 
     def _call(self, request: _library.ModuleRequest) -> Tuple[bytes, List[torch.Tensor]]:
@@ -176,23 +218,23 @@ class _Trainer:
             offered = ", ".join(self._methods) or "none; see serve_module(methods=…)"
             raise _Refused(f"the model server offers no method {name!r}; it offers {offered}")
         self._set_mode(bool(request.training))
-        with _of_module(), torch.no_grad():
+        self._mode = None  # the method may change it
+        with self._troubles.of_module(), torch.no_grad():
             tensors = self._tensors(request)
             arguments = plain_data.of_parts(request.plain.decode(), tensors) if request.plain else tensors
             returned = getattr(self._model, name)(*arguments)
-            if returned is None:
-                return b"", []
+        if returned is None:
+            return b"", []
+        try:
             text, values = plain_data.parts_of(returned)
-            if isinstance(returned, torch.Tensor) or (isinstance(returned, tuple) and 1 < len(returned) == len(values) and
-                                                      all(isinstance(one, torch.Tensor) for one in returned)):
-                text = ""
-            return text.encode(), values
+        except TypeError as why:
+            raise _Refused(f"the method {name!r} has returned what cannot be sent: {why}") from why
+        if isinstance(returned, torch.Tensor) or (isinstance(returned, tuple) and 1 < len(returned) == len(values) and
+                                                  all(isinstance(one, torch.Tensor) for one in returned)):
+            text = ""
+        return text.encode(), values
 
     def _step(self, request: _library.ModuleRequest) -> _library.Round:
-        spoiled = self._spoiled
-        if spoiled is not None:
-            self._drop()
-            raise spoiled
         self._optimizer._client.tell_while_waiting(self._check_goes_on)
         try:
             self._optimizer.step(samples=request.samples, loss=request.loss[0] if request.loss else None)
@@ -216,7 +258,6 @@ class _Trainer:
 
     def _drop(self) -> None:
         self._outputs.clear()
-        self._spoiled = None
         self._optimizer.zero_grad()
 
     def _tensors(self, request: _library.ModuleRequest) -> List[torch.Tensor]:
@@ -243,11 +284,13 @@ class _Server:
                 raise ValueError(f"{type(model).__name__} has no method {name!r}, which `methods` names")
         if next(model.parameters(), None) is None:
             raise ModelError(f"{type(model).__name__} has no parameters, so there is nothing to train on a server")
+        check_optimizer(optimizer, job, model)
         self._job = job
         self._served = (model, optimizer)
         self._copy()  # so that what cannot be copied is told here
         self._methods = tuple(methods)
         self.ends = threading.Event()
+        self._troubles = _Troubles()
         self._numbers = itertools.count(1)
         self._trainers: Dict[int, _Trainer] = {}
         self._shown: Dict[int, Any] = {}  # what the last reply of a thread shows
@@ -265,7 +308,9 @@ class _Server:
         try:
             handle = ctypes.c_void_p()
             _library.check(library.sluice_job_worker(self._job._handle, trainer, ctypes.byref(handle)))
-            opened = _Trainer(Job(handle), *self._copy(), self._methods, self.ends)
+            job = Job(handle)
+            weakref.finalize(job, library.sluice_job_free, handle).atexit = False  # its client has it
+            opened = _Trainer(job, *self._copy(), self._methods, self.ends, self._troubles)
             place[0].index, place[0].workers, place[0].pushes_before = opened.place()
         except BaseException as why:  # pylint: disable=broad-exception-caught  # C++ cannot take it
             self._tell(why, reply)
@@ -295,23 +340,11 @@ class _Server:
         elif isinstance(why, (ValueError, OverflowError)):
             why = _Refused(str(why))
         elif not isinstance(why, _Refused):
-            logging.getLogger("sluice").error("a trainer's request has failed", exc_info=why)
+            self._troubles.log(logging.ERROR, "a trainer's request has failed", why)
             why = _Refused(f"the model server has failed: {type(why).__name__}: {why}", _INTERNAL, "")
         words = (why.reason.encode(), str(why).replace("\0", " ").encode("utf-8", "replace"))
         reply[0].code, reply[0].reason, reply[0].message = why.code, *words
         self._shown[threading.get_ident()] = words
-
-
-@contextlib.contextmanager
-def _of_module() -> Iterator[None]:
-    """In its block the program's module works on what a trainer has sent."""
-    try:
-        yield
-    except RemoteError:
-        raise
-    except (RuntimeError, ValueError, TypeError, IndexError) as why:
-        logging.getLogger("sluice").warning("the module refuses what a trainer has sent", exc_info=why)
-        raise _Refused(f"the module refuses these tensors: {type(why).__name__}: {why}") from why
 
 
 def _show(reply: _library.ModuleReply, sent: SentTensors) -> SentTensors:

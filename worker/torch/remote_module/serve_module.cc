@@ -67,16 +67,14 @@ class ServedTrainer final : public ModuleSession {
   absl::StatusOr<std::vector<PlainTensor>> Backward(uint64_t call, PlainTensor gradient) override {
     const auto found = kept_.find(call);
     if (found == kept_.end()) {
-      return Spoil(MakeError(Reason::kBadArgument,
-                             absl::StrCat("there is no output of call ", call,
-                                          " any more; each has one backward, before step() and "
-                                          "zero_grad()")));
+      return MakeError(Reason::kBadArgument,
+                       absl::StrCat("there is no output of call ", call,
+                                    " any more; each has one backward, before step() and "
+                                    "zero_grad()"));
     }
     const Kept kept = std::move(found->second);
     kept_.erase(found);
-    auto gradients = OnTrainersTensors([&] { return GradientsOf(kept, std::move(gradient)); });
-    if (!gradients.ok()) return Spoil(gradients.status());
-    return gradients;
+    return OnTrainersTensors([&] { return GradientsOf(kept, std::move(gradient)); });
   }
 
   absl::StatusOr<NamedTensors> Gradients(const std::vector<std::string>& parameters) override {
@@ -86,18 +84,20 @@ class ServedTrainer final : public ModuleSession {
       if (parameters.empty() && parameter->requires_grad()) named.names.push_back(parameter.key());
     }
     if (!parameters.empty()) named.names = parameters;
+    size_t bytes = 0;
     for (const std::string& name : named.names) {
       const torch::Tensor* const parameter = trained.find(name);
       if (parameter == nullptr || !parameter->requires_grad()) {
         return MakeError(Reason::kBadArgument,
                          absl::StrCat("the module trains no parameter \"", name, "\""));
       }
+      bytes += parameter->nbytes();
+      const absl::Status fits = CheckFits(bytes, "name fewer parameters");
+      if (!fits.ok()) return fits;
       const torch::Tensor& gradient = parameter->grad();
       named.tensors.push_back(
           ToPlain(gradient.defined() ? gradient : torch::zeros_like(*parameter)));
     }
-    const absl::Status fits = CheckFits(named.tensors);
-    if (!fits.ok()) return fits;
     return named;
   }
 
@@ -114,6 +114,7 @@ class ServedTrainer final : public ModuleSession {
     auto returned = OnTrainersTensors([&] {
       const torch::NoGradGuard no_grad;
       SetMode(call.training);
+      training_.reset();  // the method may change it
       MethodValues values;
       std::vector<torch::Tensor> arguments;
       for (PlainTensor& plain : call.arguments.tensors) {
@@ -132,7 +133,6 @@ class ServedTrainer final : public ModuleSession {
 
   absl::Status DropGradient() override {
     kept_.clear();
-    spoiled_ = absl::OkStatus();
     return StatusOf(Guarded([this] {
       optimizer_.zero_grad();
       return true;
@@ -140,11 +140,6 @@ class ServedTrainer final : public ModuleSession {
   }
 
   absl::StatusOr<RoundReport> Step(uint32_t samples, absl::optional<float> loss) override {
-    const absl::Status spoiled = spoiled_;
-    if (!spoiled.ok()) {
-      DropGradient().IgnoreError();
-      return spoiled;
-    }
     auto report = Guarded([&] { return optimizer_.step(samples, loss); });
     const absl::Status dropped = DropGradient();
     if (report.ok() && !dropped.ok()) return dropped;
@@ -170,13 +165,6 @@ class ServedTrainer final : public ModuleSession {
     std::vector<torch::Tensor> inputs;
     torch::Tensor output;
   };
-
-  // Remembers why this trainer's gradient is not what its backwards should have made, so that
-  // step() pushes nothing.
-  absl::Status Spoil(const absl::Status& why) {
-    spoiled_.Update(why);
-    return why;
-  }
 
   void SetMode(bool training) {
     if (training_ != training) served_.module->train(training);
@@ -222,9 +210,8 @@ class ServedTrainer final : public ModuleSession {
   const ServedModule served_;
   RemoteOptimizer optimizer_;
   const torch::Device device_;     // of the module's parameters
-  absl::optional<bool> training_;  // the mode of the last forward
+  absl::optional<bool> training_;  // the module's mode, if no method may have changed it
   std::map<uint64_t, Kept> kept_;  // by the number of the call
-  absl::Status spoiled_;           // the first error of a backward since the last step
   bool left_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Who may enter a model server.
+// Who may enter a model server, and how much one call may carry.
 
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Gives back what it gets.
+// Gives back what it gets, and texts twice.
 class Echo final : public ModuleSession {
  public:
   ModulePlace place() const override { return {0, 1, 7}; }
@@ -31,7 +31,7 @@ class Echo final : public ModuleSession {
     return NamedTensors{parameters, std::vector<PlainTensor>(parameters.size())};
   }
   absl::StatusOr<MethodValues> Call(MethodCall call) override {
-    call.arguments.plain += call.method;
+    call.arguments.plain += call.arguments.plain;
     return call.arguments;
   }
   absl::Status DropGradient() override { return absl::OkStatus(); }
@@ -125,6 +125,29 @@ TEST(ModuleAccessTest, SaysThatThereIsNoModelServer) {
   trainer.connect_timeout = absl::ZeroDuration();
   EXPECT_THAT(EnterModule(trainer),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("no model server at unix:")));
+}
+
+TEST(ModuleAccessTest, TextsThatFillMoreThanAMessageAreRefusedAndTheCallGoesOn) {
+  const auto host = StartHost(OnLoopback()).value();
+  const auto trainer = EnterModule(TrainerOf(*host)).value();
+  const auto call = [&](size_t bytes) {
+    MethodCall call;
+    call.method = "method";
+    call.arguments.plain = std::string(bytes, 'x');
+    return trainer->Call(std::move(call));
+  };
+  const auto is_refused = IsError(Reason::kBadArgument, HasSubstr("texts and names"));
+  EXPECT_THAT(call(size_t{65} << 20), is_refused);  // by the trainer
+  EXPECT_THAT(call(size_t{40} << 20), is_refused);  // by the model server, as its answer is larger
+  EXPECT_EQ(call(3).value().plain, "xxxxxx");
+}
+
+TEST(ModuleAccessTest, EachGradientMayBeNamedOnce) {
+  const auto host = StartHost(OnLoopback()).value();
+  const auto trainer = EnterModule(TrainerOf(*host)).value();
+  EXPECT_THAT(
+      trainer->Gradients({"a", "b", "a"}),
+      IsError(Reason::kBadArgument, HasSubstr("the gradient of \"a\" was asked for twice")));
 }
 
 }  // namespace
