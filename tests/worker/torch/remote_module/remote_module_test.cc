@@ -342,6 +342,47 @@ TEST_F(RemoteModuleTest, TheModuleIsInTheTrainersMode) {
   EXPECT_EQ(model.forward(torch::zeros(1)).item<float>(), 0);
 }
 
+TEST_F(RemoteModuleTest, AMethodThatChangesTheModeChangesItForItselfAlone) {
+  ModuleWorld world(Sync(1), [] {
+    auto module = std::make_shared<Squares>(2);
+    ServedModule served = Served(module);
+    served.methods["evaluate"] = [module](const std::vector<torch::Tensor>& x) {
+      const bool trained = module->is_training();
+      module->eval();
+      TORCH_CHECK(x.empty(), "it breaks");
+      return std::vector<torch::Tensor>{torch::tensor(trained)};
+    };
+    return served;
+  });
+  const Job job = world.Trainer("a");
+  RemoteModule model(job);
+  EXPECT_TRUE(model.call("evaluate")[0].item<bool>());
+  EXPECT_TRUE(model.call("evaluate")[0].item<bool>());
+  EXPECT_THAT(ErrorFrom([&] { model.call("evaluate", {torch::zeros(1)}); }),
+              IsError(Reason::kBadArgument, HasSubstr("it breaks")));
+  EXPECT_TRUE(model.call("evaluate")[0].item<bool>());
+}
+
+// Two parameters of 36 MiB.
+struct Large : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return x * (a[0] + b[0]); }
+  torch::Tensor a = register_parameter("a", torch::zeros(9 << 20));
+  torch::Tensor b = register_parameter("b", torch::zeros(9 << 20));
+};
+
+TEST_F(RemoteModuleTest, GradientsThatFillMoreThanAMessageComeInParts) {
+  ModuleWorld world(Sync(1), [] { return Served(std::make_shared<Large>()); });
+  const Job job = world.Trainer("a");
+  RemoteModule model(job);
+  EXPECT_THAT(ErrorFrom([&] { model.gradients(); }),
+              IsError(Reason::kBadArgument, HasSubstr("name fewer parameters")));
+  EXPECT_THAT(ErrorFrom([&] {
+                model.gradients({"a", "a"});
+              }),
+              IsError(Reason::kBadArgument, HasSubstr("name each parameter once")));
+  EXPECT_EQ(model.gradients({"b"}).at("b").numel(), 9 << 20);
+}
+
 TEST_F(RemoteModuleTest, EveryElementTypeArrivesAsItIs) {
   ModuleWorld world(Sync(1), [] {
     auto module = std::make_shared<Squares>(2);
@@ -686,6 +727,7 @@ TEST_F(ModuleServerTest, OnlyTheFirstRequestEnters) {
 TEST_F(ModuleServerTest, ATrainerHasAName) {
   EXPECT_EQ(Send({Entering("")}).error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_EQ(Send({Entering(std::string(129, 'x'))}).error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(Send({Entering(std::string("a\0b", 3))}).error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_TRUE(Send({Entering(std::string(128, 'x'))}).ok());
 }
 
@@ -721,6 +763,24 @@ TEST_F(ModuleServerTest, ABoolIsZeroOrOne) {
   tensor.add_shape(2);
   tensor.set_data(std::string("\1\2"));
   EXPECT_THAT(RefusalOf(tensor), HasSubstr("a byte above 1"));
+}
+
+TEST_F(ModuleServerTest, NothingIsPushedAfterABackwardWhoseGradientLiesAboutItsSize) {
+  v1::ModuleTensor input;
+  input.set_type(v1::ELEMENT_FLOAT32);
+  input.add_shape(2);
+  input.set_data(std::string(8, '\0'));
+  std::vector<v1::ModuleRequest> requests(5);
+  requests[0] = Entering("a");
+  requests[1].mutable_forward()->set_keep(true);
+  *requests[1].mutable_forward()->add_inputs() = input;
+  *requests[2].mutable_backward()->mutable_gradient() = input;
+  requests[2].mutable_backward()->mutable_gradient()->mutable_data()->resize(4);
+  requests[3].mutable_step()->set_samples(1);
+  requests[4].mutable_step()->set_samples(1);
+  EXPECT_TRUE(Send(requests).ok());
+  EXPECT_THAT(replies_.at(3).failure().message(), HasSubstr("has 4 bytes"));
+  EXPECT_EQ(replies_.at(4).stepped().step(), 1u);
 }
 
 TEST_F(ModuleServerTest, AStepOfNoSamplesIsRefused) {
