@@ -12,6 +12,13 @@ _POLL = 0.05
 _exceptions: Dict[Optional[int], str] = {}  # those that have ended a thread, by its number until another has that
 
 
+class Standing:
+    """What a finalizer must know of a client or a trainer; it must not hold that itself."""
+
+    takes_part = False  # it has joined, and has not left
+    thread = threading.get_ident()  # that has called it last
+
+
 def watch() -> None:
     """Notes from now on the exceptions that end the process or one of its threads."""
     main_hook, thread_hook = sys.excepthook, threading.excepthook

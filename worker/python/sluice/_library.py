@@ -21,7 +21,7 @@ RESOURCE_EXHAUSTED = 8
 UNAVAILABLE = 14
 MODEL_NAMES = 256 * 65 + 1  # bytes
 # So often a wait lets Python handle signals, such as Ctrl-C.
-_SECONDS_BETWEEN_SIGNALS = 0.1
+SECONDS_BETWEEN_SIGNALS = 0.1
 
 PARAMETER = 0
 STATISTIC = 1
@@ -326,7 +326,7 @@ class Call:
         if self._begun[0] != OK:
             return self._begun[0]
         while self._ended in ([], [PENDING]):
-            _store(self._ended, self._wait, self._handle, _SECONDS_BETWEEN_SIGNALS, ctypes.byref(self.result))
+            _store(self._ended, self._wait, self._handle, SECONDS_BETWEEN_SIGNALS, ctypes.byref(self.result))
             if self._ended == [PENDING]:
                 meanwhile()
         return self._ended[0]
@@ -349,7 +349,7 @@ class BlockingCall:
 
     def wait(self) -> None:
         """Returns when it has ended, or raises its error. After Ctrl-C it may be called again."""
-        while not self._ended.wait(_SECONDS_BETWEEN_SIGNALS):
+        while not self._ended.wait(SECONDS_BETWEEN_SIGNALS):
             pass
         if self._error is not None:
             raise self._error

@@ -40,13 +40,6 @@ class Round:
     staleness: int
 
 
-class _Standing:
-    """What a finalizer must know of a client; it must not hold the client itself."""
-
-    takes_part = False  # it has joined, and has not left
-    thread = threading.get_ident()  # that has called it last
-
-
 class Client:
     """The library's client: it calls, and waits so that Python can handle signals."""
 
@@ -56,7 +49,7 @@ class Client:
         self.left = self.away = False
         self._steps_before = steps_before
         name, options, groups = chosen
-        self._standing = _Standing()
+        self._standing = _ending.Standing()
         self._flat = flat  # its memory must outlive the client
         self._job = job
         array, count = _library.options_of(options)
@@ -303,7 +296,7 @@ def error_of(code: int) -> RemoteError:
     return error
 
 
-def _close(handle: ctypes.c_void_p, waits: List[bool], standing: _Standing, *kept: Any) -> None:
+def _close(handle: ctypes.c_void_p, waits: List[bool], standing: _ending.Standing, *kept: Any) -> None:
     """`kept` are what the library uses until then: the vectors and the job.
 
     A client that takes part and is dropped may be that of a program which is done, or of one that handles an exception

@@ -17,13 +17,6 @@ from sluice.job import Job, check_not_forked, forked
 from sluice.module_tensors import SentTensors, all_received, received
 
 
-class _Standing:
-    """What a finalizer must know of a trainer; it must not hold the RemoteModule itself."""
-
-    takes_part = False  # it has entered, and has not left
-    thread = threading.get_ident()  # that has called it last
-
-
 class _Forward(torch.autograd.Function):  # pylint: disable=abstract-method
     """A forward on the server whose backward is there, too."""
 
@@ -92,7 +85,7 @@ class RemoteModule(torch.nn.Module):
         self._calls = 0
         self._anchor = [torch.zeros(0, requires_grad=True)]  # so that autograd records; no parameter of this module
         self._lock = threading.RLock()
-        self._standing = _Standing()
+        self._standing = _ending.Standing()
         self._call = _library.Call(handle, library.sluice_module_wait, _library.ModuleReply())
         self._finalizer = weakref.finalize(self, _close, handle, self._call.under_way, self._standing, job)
         with self._lock:
@@ -266,7 +259,7 @@ class RemoteModule(torch.nn.Module):
                         "parameter server: see --checkpoint-dir and sluice.load_checkpoint()")
 
 
-def _close(handle: ctypes.c_void_p, waits: List[bool], standing: _Standing, job: Job) -> None:
+def _close(handle: ctypes.c_void_p, waits: List[bool], standing: _ending.Standing, job: Job) -> None:
     """A trainer that an exception has ended is lost. Another one that is dropped may be that of a program which is done, or of
     one that ends with an error. So it leaves only if the process goes on. If that ends, the library leaves if the exit code is 0."""
     if forked() or waits[0]:

@@ -23,7 +23,6 @@ from sluice.optimizer import DistributedOptimizer, check_optimizer
 _MOST_KEPT = 64  # forwards whose backward may still come
 _MOST_TRAINERS = 2**32 - 1
 _MOST_BYTES = 64 << 20  # of the tensors of one reply
-_SECONDS_BETWEEN_SIGNALS = 0.1
 _INVALID_ARGUMENT, _INTERNAL, _UNAVAILABLE = 3, 13, 14
 
 
@@ -66,7 +65,7 @@ def serve_module(job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimi
                                                    ctypes.byref(host)))
         code = job.serve() if job.is_server else 0
         # Trainers may still evaluate after the job is over.
-        while code == 0 and library.sluice_module_host_wait(host, _SECONDS_BETWEEN_SIGNALS) == _library.PENDING:
+        while code == 0 and library.sluice_module_host_wait(host, _library.SECONDS_BETWEEN_SIGNALS) == _library.PENDING:
             pass
         return code
     finally:
